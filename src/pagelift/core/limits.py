@@ -1,0 +1,30 @@
+"""Limits on untrusted documents. Each can be set; none can be switched off by accident."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from pagelift.core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Hard limits for one document.
+
+    file_bytes: size of the file. pages: pages in the file. page_pixels: pixels of one page picture; a page that would
+    be larger is rendered or decoded smaller where the format allows it, else refused. page_seconds: time for one
+    operation (render, words) on one page; open_seconds: time to open the file. worker_bytes: address space of the worker process.
+    """
+
+    file_bytes: int = 256 * 1024 * 1024
+    pages: int = 2_000
+    page_pixels: int = 50_000_000
+    page_seconds: float = 30.0
+    open_seconds: float = 20.0
+    worker_bytes: int = 1_800 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if not value > 0:
+                raise ConfigError(f"limit {f.name} is {value!r}; give a number above 0")

@@ -1,0 +1,1 @@
+"""JSON Schema: read, check, normalise, validate, infer."""
