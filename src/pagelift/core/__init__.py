@@ -21,7 +21,7 @@ from pagelift.core.errors import (
 from pagelift.core.geometry import Box, union
 from pagelift.core.limits import Limits
 from pagelift.core.page import FormField, PageContent, Word
-from pagelift.core.result import Extraction, Field, Json, PagePictures, Status
+from pagelift.core.result import Extraction, Field, Json, PagePictures, Proposal, Status
 
 __all__ = [
     "Box",
@@ -43,6 +43,7 @@ __all__ = [
     "PagePictures",
     "PageliftError",
     "PasswordRequired",
+    "Proposal",
     "SchemaError",
     "SchemaNotFound",
     "SchemaRefused",

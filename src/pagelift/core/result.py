@@ -51,6 +51,20 @@ class Field:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What an engine read from a document, before it is brought into the shape of the schema.
+
+    data: the JSON value, which may lack keys. fields: evidence keyed by JSON Pointer; values without an entry count as
+    not attempted. warnings: for the user. metadata: engine-specific counts and timings.
+    """
+
+    data: Json
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
 class PagePictures(Protocol):
     """Where the page pictures of a result come from; a `documents.Document` is one."""
 
