@@ -1,0 +1,255 @@
+"""What label words mean: a small thesaurus of business terms, so that a schema in English finds labels in other languages.
+
+Each concept lists words in English, German, French, Dutch, Spanish, Italian and Portuguese (and the Malay of receipts).
+A text becomes a bag of concepts; a word outside the thesaurus stands for itself by its stem.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+
+_THESAURUS = """
+invoice: inv rechnung rechnungen rechnungs facture factuur factura fattura fatura bill rg beleg quittung receipt
+number: num no nr nummer numéro numero nº n° # id nos núm numeros ziffer kenn
+date: datum dated tanggal tarikh fecha data dates
+due: fällig fälligkeit fälligkeitsdatum zahlbar échéance vervaldatum payable vencimiento scadenza vencimento deadline zahlungsziel
+total: gesamt gesamtbetrag summe totaal totale sum endbetrag endsumme jumlah totals totaux rechnungsbetrag importe-total overall rechnungssumme
+gross: brutto bruttobetrag bruttosumme ttc inklusive inkl incl inclusive including bruto lordo
+net: netto nettobetrag nettosumme subtotal sub-total zwischensumme ht excl excluding before warenwert steuerbasis taxable neto imponible imponibile hors base
+tax: vat gst mwst ust tva btw umsatzsteuer mehrwertsteuer steuer steuerbetrag taxes iva sst umsatz impuesto imposta belasting imposto
+order: bestellung bestell auftrag auftrags commande purchase po pedido ordine encomenda orders auftragsnummer p.o
+reference: ref referenz referentie réf référence zeichen referencia riferimento referência kenmerk aktenzeichen
+buyer: customer kunde kunden client klant käufer recipient rechnungsempfänger leistungsempfänger acheteur invoiced cliente comprador acquirente afnemer debtor auftraggeber bill-to billed sold
+seller: vendor supplier verkäufer lieferant vendeur issuer leverancier merchant aussteller firma proveedor fornitore fornecedor fournisseur vendedor venditore rechnungssteller leistungserbringer provider remit issued
+company: business unternehmen société entreprise bedrijf empresa azienda corporation employer firma organisation organization institution store shop
+name: nom naam namen nombre nome names fullname
+first: vorname prénom given forename nombres voornaam
+last: surname nachname familienname apellido cognome achternaam family
+address: adresse anschrift adres alamat dirección direccion indirizzo endereço street straße strasse rue calle via addresses
+city: ort stadt ville ciudad città plaats town cidade municipality
+country: land pays país paese nation nationality staatsangehörigkeit nationalité federation fed
+zip: plz postleitzahl postal postcode cap cp code-postal zipcode
+state: bundesland province provincia région staat
+amount: betrag montant bedrag importe importo amt sum-of valor
+value: wert valeur waarde valore
+paid: pay payment zahlung zahlbetrag payer betaling bezahlen prepaid zahlen gezahlt pago pagamento payé betaald payments anzahlung acompte deposit
+balance: outstanding offen restbetrag remaining saldo solde kontostand salden saldo's reste
+opening: previous anfang anfangs anfangssaldo alter beginning initial ancien précédent anterior iniziale begin vorheriger prior forward vortrag
+closing: new ending end-balance endsaldo neuer final nouveau nuevo finale eind schluss
+issue: issued ausstellung ausgestellt émission emisión emissione ausstellungsdatum belegdatum emission uitgifte
+delivery: lieferung liefer livraison shipping leistung leistungs lieferdatum shipment delivered entrega consegna levering versand expédition versanddatum supply ship
+start: from begin first von du ab beginning vom début inicio inizio start-date effective commencement desde dal départ gültig-ab valid-from since
+end: to bis au until through ending zum fin fine hasta al einde termination ende expiry-date
+period: zeitraum période periodo periode flight run schedule abrechnungszeitraum leistungszeitraum term laufzeit duration dauer durée monat month mois
+contract: vertrag contrat agreement contrato contratto contract-no overeenkomst vereinbarung
+advertiser: werbekunde annonceur sponsor
+agency: agentur agence agencia
+phone: tel telefon telephone fon téléphone mobile telefono teléfono telefoon handy cell portable ph mobil
+fax: telefax télécopie
+email: e-mail mail courriel correo e-mails
+website: web www url homepage site internet
+iban: iban-nr
+bic: swift bic-code
+bank: konto account bankverbindung banque banco banca rekening kontonummer acct compte cuenta conto
+cash: tender tendered bar tunai espèces contant efectivo given gegeben received
+change: wechselgeld rückgeld baki rendu wisselgeld monnaie cambio
+rounding: round rounded rundung bulat arrondi afronding redondeo
+discount: rabatt skonto remise disc korting descuento sconto nachlass abzug rebate
+shipping_cost: freight versandkosten fracht porto postage port verzendkosten portes spedizione versandkostenanteil
+qty: quantity menge quantité aantal pcs anzahl qté cantidad quantità quantidade units stk stück pieces hrs nos-of
+price: preis prix prijs rate unitprice cost einzelpreis stückpreis precio prezzo preço pu tarif unit-cost
+unit: einheit unité eenheid unidad unità each einzel per uom me
+description: beschreibung bezeichnung désignation omschrijving descripción descrizione particulars details artikelbezeichnung libellé text concept verwendungszweck bezeichnungen leistung-text
+product: produkt artikel item article producto prodotto produit goods ware items sku material articolo
+position: pos line posten ligne lines regel
+page: seite pagina página blatt
+registration: reg register registrierung registernummer handelsregister hrb company-no kvk siret siren registro rcs enregistrement
+time: uhrzeit zeit heure hora tijd ora times
+estimate: est schätzung
+revision: rev version
+commission: provision kommission
+salary: wage pay-rate gehalt lohn salaire sueldo stipendio loon bezüge verdienst earnings
+employee: arbeitnehmer mitarbeiter employé empleado dipendente werknemer personal staff salarié personalnummer worker
+employer: arbeitgeber employeur empleador
+deduction: abzüge retenue deducción deductions withholding cotisations retenues
+birth: geburtsdatum geboren geburt naissance born dob nacimiento nascita geb birthdate né née yb
+age: alter âge edad età leeftijd
+sex: gender geschlecht sexe sexo sesso geslacht
+patient: patienten patiënt paciente paziente
+doctor: physician arzt médecin practitioner dr médico medico provider-name
+result: ergebnis résultat resultado risultato results befund wert-result
+range: referenzbereich normal interval normbereich limits
+test: analysis analyse parameter exam untersuchung analyte prüfung examen
+policy: police versicherungsschein póliza polizza polis versicherungsnummer
+insurance: versicherung assurance seguro assicurazione insured versicherter assuré verzekering insurer versicherungsnehmer policyholder
+premium: prämie prime beitrag premio prima
+coverage: deckung garantie cobertura copertura
+limit: grenze plafond limite límite
+expiry: expires expiration ablauf gültig valid validity verfall vervalt caducidad expiry-date
+status: zustand état estado stato
+type: art typ tipo soort kind class category kategorie catégorie klasse
+title: titel titre título titolo heading betreff objet subject regarding
+code: kode código codice key schlüssel
+weight: gewicht poids peso kg gross-weight
+meter: zähler compteur contador contatore zählernummer
+reading: zählerstand relevé lectura stand
+consumption: verbrauch consommation consumo usage verbruik kwh
+tracking: sendungsnummer trackingnummer suivi
+carrier: spediteur transporteur frachtführer vettore forwarder
+shipper: absender expéditeur sender consignor remitente mittente verlader versender
+consignee: empfänger destinataire receiver destinatario ontvanger warenempfänger ship-to deliver-to
+origin: departure abfahrt abflug départ-de von-ort from-place loading salida partenza abgang
+destination: arrival ankunft arrivée ziel discharge llegada arrivo bestemming
+vessel: ship schiff navire
+guest: gast huésped ospite client-name
+room: zimmer chambre habitación camera kamer
+table: tisch tafel mesa tavolo
+server: waiter kellner serveur cashier served bedient kassierer kasse clerk operator bediener
+tip: gratuity trinkgeld pourboire propina
+night: nächte nuits noches notti nights nachten
+rent: miete loyer alquiler affitto huur kaltmiete
+tenant: mieter locataire inquilino huurder lessee
+landlord: vermieter bailleur propriétaire propietario locatore verhuurder lessor
+property: objekt immobilie bien mietobjekt premises wohnung apartment
+department: abteilung service departamento reparto afdeling dept
+project: projekt projet proyecto progetto
+manager: leiter responsable jefe vorgesetzter supervisor approver
+contact: ansprechpartner sachbearbeiter interlocuteur contacto contatto contactpersoon attention attn bearbeiter salesperson rep
+signature: unterschrift firma-sign handtekening signed
+location: standort lieu ubicación luogo plaats-loc place venue
+experience: berufserfahrung expérience experiencia employment work-history berufspraxis
+education: ausbildung formation educación bildung studium schooling
+skill: fähigkeiten kenntnisse compétences habilidades skills
+language: sprache sprachen langue langues idioma lingua taal languages
+degree: abschluss diplôme título-univ grad
+university: universität université universidad school schule hochschule
+grade: note punkte calificación voto mark score points pts
+credit: ects kredit haben crédit
+debit: soll débit
+semester: term-sem trimester
+course: kurs cours fach modul subject-course module
+team: mannschaft équipe equipo squadra club verein
+rank: rang place platz pos-rank position-rank classement placement
+player: spieler joueur athlete athlet swimmer teilnehmer competitor participant
+points: punkte pts
+event: veranstaltung événement wettkampf evento wettbewerb competition
+hours: stunden heures horas ore uren std
+day: tag jour día giorno dag days tage
+week: woche semaine semana settimana kw
+month: monat mois mes mese maand
+year: jahr année año anno jaar fiscal
+currency: währung devise moneda valuta munt
+advance: vorschuss avance anticipo
+claim: schaden sinistre forderung schadennummer
+diagnosis: diagnose diagnostic diagnóstico icd
+procedure: leistung-med behandlung cpt treatment
+account_holder: kontoinhaber titulaire titular intestatario accountholder
+statement: kontoauszug auszug relevé-compte extracto estratto
+transaction: buchung buchungen transaktion opération movimiento booking umsätze
+member: mitglied membre miembro socio
+meeting: sitzung besprechung réunion reunión
+attendee: teilnehmende anwesend présents participants anwesende present
+agenda: tagesordnung ordre-du-jour
+session: sitzung-sess vortrag talk
+speaker: referent redner intervenant orador
+seat: sitz sitzplatz siège asiento
+gate: ausgang porte puerta flugsteig
+flight_no: flug vol vuelo
+passenger: fahrgast passager pasajero reisender traveller traveler
+ticket: fahrkarte billet boleto biglietto
+security: social sozialversicherung ssn
+identification: ein tin taxpayer steuernummer steuer-id steueridentifikation
+exempt: befreit exonéré exemption exemptions exento
+classification: einstufung
+requester: antragsteller demandeur solicitante applicant
+purpose: zweck objet-but reason grund motif
+notes: bemerkung bemerkungen remarques observaciones note comments anmerkung hinweis remarks memo
+model: modell modèle modelo
+serial: seriennummer série
+manufacturer: hersteller fabricant fabricante maker brand marke
+warranty: garantie-w gewährleistung
+speed: geschwindigkeit vitesse
+power: leistung-p puissance potencia
+dimension: abmessungen maße dimensions size größe taille
+"""
+
+GENERIC = {
+    "number": 0.4, "name": 0.4, "date": 0.4, "amount": 0.4, "total": 0.6, "code": 0.4, "value": 0.4, "registration": 0.5, "reference": 0.6,
+    "type": 0.5, "title": 0.6, "description": 0.6, "status": 0.6, "unit": 0.5, "company": 0.6, "position": 0.6, "identification": 0.6,
+    "time": 0.5, "product": 0.7, "period": 0.7, "bank": 0.6,
+}  # fmt: skip
+"""Words that many labels share say little; all others weigh 1."""
+
+STOP = frozenset(
+    """the of a an is that this as in on for and or by with be it if which not where was will were are at has have any all per its their
+    der die das und des dem den im zu mit für le la les de et il d l les des aux el los las y e il lo gli di del della en het een op
+    null none printed stated example iso 4217 8601 yyyy mm dd us dollars without spaces document otherwise field both digits one line
+    given appears shown found extracted extract value-of should must e.g eg i.e ie""".split()
+)
+
+
+@functools.cache
+def _words() -> tuple[dict[str, frozenset[str]], tuple[tuple[str, str], ...]]:
+    table: dict[str, set[str]] = {}
+    for row in _THESAURUS.strip().splitlines():
+        concept, _, words = row.partition(": ")
+        for word in [concept, *words.split()]:
+            table.setdefault(word, set()).add(concept)
+    parts = tuple((w, c) for w, cs in table.items() if len(w) >= 5 and w.isalpha() for c in cs)
+    return {w: frozenset(c) for w, c in table.items()}, parts
+
+
+@functools.cache
+def concept_names() -> frozenset[str]:
+    return frozenset(c for cs in _words()[0].values() for c in cs)
+
+
+@functools.lru_cache(100_000)
+def word_concepts(word: str) -> frozenset[str]:
+    """Concepts of one word; a compound ("Rechnungsnummer") has those of its parts; an unknown word is its own stem."""
+    word = word.lower().strip(".:,;()[]{}*/-'\"!?<>")
+    if not word or word in STOP:
+        return frozenset()
+    table, parts = _words()
+    if word in table:
+        return table[word]
+    for ending in ("s", "es", "en", "n", "e"):
+        if word.endswith(ending) and word[: -len(ending)] in table and len(word) - len(ending) >= 4:
+            return table[word[: -len(ending)]]
+    found: set[str] = set()
+    for piece in re.split(r"[-./&']", word):
+        if piece in table and piece not in STOP:
+            found |= table[piece]
+    if len(word) >= 7:
+        rest = word
+        for part, concept in sorted(parts, key=lambda p: -len(p[0])):
+            if part in rest:
+                found.add(concept)
+                if len(part) >= 6:
+                    rest = rest.replace(part, " ")
+    if not found and len(word) > 1:
+        found = {stem(word)}
+    return frozenset(found)
+
+
+def stem(word: str) -> str:
+    """The word without accents and common endings, cut to eight letters; enough to join singular and plural."""
+    plain = "".join(c for c in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(c))
+    for ending in ("ations", "ation", "ings", "ing", "ies", "ungen", "ung", "ed", "es", "s", "y"):
+        if plain.endswith(ending) and len(plain) - len(ending) >= 4:
+            plain = plain[: -len(ending)]
+            break
+    return plain[:8]
+
+
+@functools.lru_cache(100_000)
+def bag(text: str) -> frozenset[str]:
+    """All concepts of a text; numbers and stop words are left out."""
+    words = re.split(r"[\s_:|]+|(?<=\w)[./](?=\w)|(?<=\w)\(|\)(?=\w)", text)
+    return frozenset(c for w in words if not re.fullmatch(r"[\d.,/%$€£-]+", w) for c in word_concepts(w))
+
+
+def weight(concepts: frozenset[str]) -> float:
+    return sum(GENERIC.get(c, 1.0) for c in concepts)

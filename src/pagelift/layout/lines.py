@@ -1,0 +1,205 @@
+"""Words to lines and segments: the reading structure of one page.
+
+A line is a row of words at one height. A segment is a run of words on a line without a wide gap or a ruling line
+between them: a table cell, a label, a phrase. Pages whose text runs sideways are analysed in turned coordinates;
+tokens keep their word, so evidence boxes stay those of the page as shown.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pagelift.core import Box, PageContent, Word, union
+
+WIDE_GAP = 0.85
+"""A gap of this share of the line height separates two segments."""
+
+
+@dataclass(slots=True, eq=False)
+class Token:
+    """A word in analysis coordinates. text: NFKC."""
+
+    text: str
+    box: Box
+    word: Word
+
+    @property
+    def height(self) -> float:
+        return self.box.bottom - self.box.top
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """tokens: left to right. line: index of the line on the page. index: position in the line. above, below: the nearest
+    segments that share horizontal space, nearest first (at most three above, one below)."""
+
+    tokens: list[Token]
+    box: Box
+    page: PageLayout
+    line: int = 0
+    index: int = 0
+    id: int = 0
+    text: str = ""
+    height: float = 0.0
+    bold: float = 0.0
+    above: list[Segment] = field(default_factory=list)
+    below: list[Segment] = field(default_factory=list)
+
+    @property
+    def line_segments(self) -> list[Segment]:
+        return self.page.lines[self.line].segments
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    segments: list[Segment]
+    box: Box
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class PageLayout:
+    """One page as lines and segments. width, height, unit (median word height) in points of the analysis coordinates."""
+
+    content: PageContent
+    width: float
+    height: float
+    unit: float
+    lines: list[Line] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+
+    @property
+    def number(self) -> int:
+        return self.content.number
+
+
+def analyse_page(content: PageContent) -> PageLayout:
+    """Group the words of a page. Words that run across the reading direction (margin notes) are left out."""
+    tokens, width, height, rules = _upright(content)
+    heights = sorted(t.height for t in tokens)
+    page = PageLayout(content, width, height, heights[len(heights) // 2] if heights else 10.0)
+    verticals = sorted((r for r in rules if r.height > 2 * r.width and r.height > 0.6 * page.unit), key=lambda r: r.x0)
+    for row in _rows(tokens):
+        _add_line(page, row, verticals)
+    _link_neighbours(page)
+    return page
+
+
+def _upright(content: PageContent) -> tuple[list[Token], float, float, Sequence[Box]]:
+    words = [w for w in content.words if w.text.strip()]
+    sideways = [w for w in words if len(w.text) >= 3 and w.box.height > 1.5 * w.box.width]
+    judged = sum(len(w.text) >= 3 for w in words)
+    if len(sideways) <= 0.6 * judged or len(sideways) < 3:
+        lying = set(map(id, sideways))
+        tokens = [Token(unicodedata.normalize("NFKC", w.text), w.box, w) for w in words if id(w) not in lying]
+        return tokens, content.width_pt, content.height_pt, content.rules
+    steps = [b.box.center_y - a.box.center_y for a, b in zip(sideways, sideways[1:], strict=False) if abs(a.box.center_x - b.box.center_x) < a.box.width]
+    upwards = not steps or statistics.median(steps) < 0
+    width, height = content.height_pt, content.width_pt
+
+    def turn(b: Box) -> Box:
+        if upwards:
+            return Box(width - b.bottom, b.x0, width - b.top, b.x1)
+        return Box(b.top, height - b.x1, b.bottom, height - b.x0)
+
+    tokens = [Token(unicodedata.normalize("NFKC", w.text), turn(w.box), w) for w in words]
+    return tokens, width, height, [turn(r) for r in content.rules]
+
+
+def _rows(tokens: list[Token]) -> list[list[Token]]:
+    """Tokens that stand at one height, rows from top to bottom, tokens from left to right."""
+    rows: list[tuple[float, float, list[Token]]] = []
+    for token in sorted(tokens, key=lambda t: t.box.top + t.box.bottom):
+        center, height = token.box.center_y, token.height
+        for i in range(len(rows) - 1, max(-1, len(rows) - 7), -1):
+            row_center, row_height, row = rows[i]
+            if abs(row_center - center) < 0.45 * min(max(height, row_height), 1.8 * min(height, row_height)):
+                row.append(token)
+                rows[i] = (row_center + (center - row_center) / len(row), row_height, row)
+                break
+        else:
+            rows.append((center, height, [token]))
+    rows.sort(key=lambda r: r[0])
+    return [sorted(row, key=lambda t: t.box.x0) for _, _, row in rows]
+
+
+def _add_line(page: PageLayout, row: list[Token], verticals: list[Box]) -> None:
+    box = union(t.box for t in row)
+    starts = [r.x0 for r in verticals]
+    segments: list[list[Token]] = []
+    for token in row:
+        if segments:
+            last = segments[-1][-1]
+            gap = token.box.x0 - last.box.x1
+            limit = WIDE_GAP * min(page.unit * 1.6, max(token.height, page.unit * 0.6))
+            if gap < limit and not (gap > -1 and _ruled(verticals, starts, last.box, token.box)):
+                segments[-1].append(token)
+                continue
+        segments.append([token])
+    line = Line([], box, " ".join(t.text for t in row))
+    for tokens in segments:
+        seg = Segment(tokens, union(t.box for t in tokens), page, len(page.lines), len(line.segments), len(page.segments))
+        seg.text = " ".join(t.text for t in tokens)
+        seg.height = sorted(t.height for t in tokens)[len(tokens) // 2]
+        seg.bold = sum(t.word.bold for t in tokens) / len(tokens)
+        line.segments.append(seg)
+        page.segments.append(seg)
+    page.lines.append(line)
+
+
+def _ruled(verticals: list[Box], starts: list[float], left: Box, right: Box) -> bool:
+    """Whether a vertical ruling line stands between two neighbouring words."""
+    i = bisect_left(starts, left.x1 - 1.0)
+    while i < len(verticals) and verticals[i].x0 <= right.x0 + 1.0:
+        if verticals[i].top <= left.center_y <= verticals[i].bottom:
+            return True
+        i += 1
+    return False
+
+
+def _link_neighbours(page: PageLayout) -> None:
+    for seg in page.segments:
+        for other in reversed(page.segments[: seg.id]):
+            if other.line == seg.line:
+                continue
+            if seg.box.top - other.box.bottom > 12 * page.unit:
+                break
+            if seg.box.overlap_x(other.box) > 0.25 * min(seg.box.width, other.box.width):
+                seg.above.append(other)
+                if len(seg.above) == 3:
+                    break
+        for other in page.segments[seg.id + 1 :]:
+            if other.line == seg.line:
+                continue
+            if other.box.top - seg.box.bottom > 4 * page.unit:
+                break
+            if seg.box.overlap_x(other.box) > 0.25 * min(seg.box.width, other.box.width):
+                seg.below.append(other)
+                break
+
+
+def block_below(seg: Segment, limit: int = 7) -> list[Segment]:
+    """The paragraph or address block that starts with `seg`: segments below it at one left edge or centre, without a wide gap."""
+    block = [seg]
+    while len(block) < limit:
+        last = block[-1]
+        following = [
+            s
+            for s in last.below
+            if s.box.top - last.box.bottom < 1.1 * max(last.height, seg.page.unit)
+            and (abs(s.box.x0 - seg.box.x0) < 2 * seg.page.unit or abs(s.box.center_x - seg.box.center_x) < 2 * seg.page.unit)
+        ]
+        if not following:
+            break
+        block.append(following[0])
+    return block
+
+
+def is_numeric(text: str) -> bool:
+    """Whether a text has no run of two letters, so that it can be a value but not a label."""
+    return not re.search(r"[^\W\d_]{2}", text)

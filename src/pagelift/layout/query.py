@@ -1,0 +1,218 @@
+"""A property of the schema as a question to the page: what kind of value, under which labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pagelift.core import Json
+from pagelift.evidence import Order, stated_order
+from pagelift.layout import lexicon
+from pagelift.schema.nodes import Array, Node, Object, Scalar, Union
+
+Kind = Literal[
+    "number", "percent", "date", "datetime", "time", "boolean", "enum", "id", "iban", "email", "phone", "url", "currency", "address", "name", "text"
+]  # fmt: skip
+Path = tuple[str, ...]
+
+MAX_FIELDS = 2_000
+"""More scalar properties than this are not looked for; the rest of a wider schema comes back null."""
+
+
+@dataclass(slots=True, eq=False)
+class Query:
+    """One scalar (or array of scalars) to be found.
+
+    path: property names from the root. label: concepts of the property's own name and title. hint: concepts of the
+    first clause of the description. context: concepts of the parents' names. against: concepts that the description
+    rules out ("not the ...", "before ..."). shape: character shape of an example value. digits: stated count of digits.
+    """
+
+    path: Path
+    node: Scalar
+    kind: Kind
+    label: frozenset[str]
+    hint: frozenset[str]
+    context: frozenset[str]
+    against: frozenset[str]
+    description: str
+    words: str = ""
+    many: bool = False
+    shape: str | None = None
+    digits: int | None = None
+    compact: bool = False
+    order: Order | None = None
+    role: Literal["owner", "recipient", ""] = ""
+    bound: Literal["first", "last", ""] = ""
+    extra: dict[str, Json] = field(default_factory=dict)
+
+    @property
+    def pointer(self) -> str:
+        return "".join("/" + p.replace("~", "~0").replace("/", "~1") for p in self.path)
+
+
+@dataclass(slots=True, eq=False)
+class Table:
+    """One array of objects to be found. columns: the scalars of an item; nested: arrays of objects inside an item."""
+
+    path: Path
+    node: Array
+    label: frozenset[str]
+    columns: list[Query]
+    nested: list[Table]
+
+    @property
+    def pointer(self) -> str:
+        return "".join("/" + p.replace("~", "~0").replace("/", "~1") for p in self.path)
+
+
+def plan(root: Node) -> tuple[list[Query], list[Table]]:
+    """All scalars and tables of a schema, in schema order; recursive parts are entered once."""
+    queries: list[Query] = []
+    tables: list[Table] = []
+    for item in _walk(root, (), (), frozenset()):
+        if isinstance(item, Table):
+            tables.append(item)
+        elif len(queries) < MAX_FIELDS:
+            queries.append(item)
+    return queries, tables
+
+
+def split_name(name: str) -> str:
+    """A property name as words: camelCase, snake_case and kebab-case are split."""
+    name = re.sub(r"(?<=[a-zà-ü0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+    return re.sub(r"[_\-.\s]+", " ", name).strip()
+
+
+def _walk(node: Node, path: Path, parents: tuple[Node, ...], context: frozenset[str]) -> Iterator[Query | Table]:
+    if any(node is p for p in parents) or len(path) > 12:
+        return
+    if isinstance(node, Union):
+        first = next((o for o in node.options if not isinstance(o, Scalar)), node.options[0] if node.options else None)
+        if first is not None:
+            yield from _walk(first, path, (*parents, node), context)
+    elif isinstance(node, Object):
+        inner = context | lexicon.bag(split_name(path[-1])) if path else context
+        for name, child in node.properties.items():
+            yield from _walk(child, (*path, name), (*parents, node), inner)
+    elif isinstance(node, Array):
+        items = _first_option(node.items)
+        if isinstance(items, Scalar):
+            yield _query(items, path, context, node)
+        elif isinstance(items, Object) and not any(items is p for p in parents):
+            yield _table(node, items, path, (*parents, node), context)
+    else:
+        yield _query(node, path, context, None)
+
+
+def _first_option(node: Node) -> Node:
+    return node.options[0] if isinstance(node, Union) and node.options else node
+
+
+def _table(array: Array, items: Object, path: Path, parents: tuple[Node, ...], context: frozenset[str]) -> Table:
+    table = Table(path, array, lexicon.bag(split_name(path[-1]) if path else "") | lexicon.bag(_main_clause(array.description)), [], [])
+    for found in _walk(items, (), parents, frozenset()):
+        if isinstance(found, Table):
+            table.nested.append(found)
+        else:
+            table.columns.append(found)
+    return table
+
+
+def _main_clause(description: str) -> str:
+    return re.split(r"[;(.]\s|[;(]|, (?:with|without|not|null|if|as)\b|\bfor example\b|\be\.g\.", description, maxsplit=1)[0]
+
+
+def _query(node: Scalar, path: Path, context: frozenset[str], array: Array | None) -> Query:
+    name = split_name(path[-1]) if path else ""
+    title = node.title or (array.title if array else "")
+    description = " ".join(filter(None, [array.description if array else "", node.description]))
+    label = lexicon.bag(name) | lexicon.bag(title)
+    hint = lexicon.bag(_main_clause(description)) - label
+    negated = re.findall(r"\b(?:not|before|without|excluding|other than)\s+(?:the\s+|any\s+|its\s+|a\s+)?([\w ]+)", description.lower())
+    against = frozenset(c for text in negated for c in lexicon.bag(text)) - label
+    query = Query(path, node, "text", label, hint - against, context - label, against, description, name.lower(), array is not None)
+    query.kind = _kind(query)
+    _read_description(query)
+    return query
+
+
+def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
+    node, label = query.node, query.label
+    words = set(query.words.split())
+    text = (query.words + " " + _main_clause(query.description)).lower()
+    if node.enum is not None:
+        return "boolean" if set(node.enum) <= {True, False} and all(isinstance(v, bool) for v in node.enum) else "enum"
+    if node.types == ("boolean",):
+        return "boolean"
+    if "number" in node.types or "integer" in node.types:
+        percent = re.search(r"percent|%|\brate\b|\bpct\b", text) and not label & {"price", "amount", "salary"}
+        return "percent" if percent else "number"
+    formats: dict[str, Kind] = {
+        "date": "date", "date-time": "datetime", "time": "time", "email": "email", "idn-email": "email", "uri": "url", "iri": "url", "uri-reference": "url",
+    }  # fmt: skip
+    if node.format in formats:
+        return formats[node.format]
+    if "iban" in label:
+        return "iban"
+    if "currency" in words or "4217" in query.description or "currency code" in text:
+        return "currency"
+    if "email" in label:
+        return "email"
+    if words & {"phone", "telephone", "tel", "fax", "mobile", "telefon"}:
+        return "phone"
+    if words & {"url", "website", "web", "homepage"}:
+        return "url"
+    if words & {"address", "anschrift", "adresse", "direccion"} or "postal address" in text:
+        return "address"
+    if words & {"date", "datum", "dob", "fecha"} and not words & {"range"} or query.words.endswith((" on", " at")) and "date" in label | query.hint:
+        return "date"
+    if _is_identifier(query, words):
+        return "id"
+    if label & {"seller", "buyer", "company", "employer", "landlord", "tenant", "bank", "shipper", "consignee", "carrier"} or words & {
+        "name", "person", "contact", "employee", "patient", "doctor", "guest", "insured", "holder", "signatory", "manager", "passenger", "advertiser", "agency",
+    }:  # fmt: skip
+        return "name"
+    return "text"
+
+
+def _is_identifier(query: Query, words: set[str]) -> bool:
+    if query.label & {"address"}:
+        return False
+    if words & {"number", "no", "nr", "num", "id", "iban", "reference", "ref", "code", "zip", "postcode", "sku", "vin", "ssn", "ein", "tin", "isbn", "bic", "swift"}:
+        return True
+    if query.node.pattern is not None and re.search(r"\\d|0-9", query.node.pattern):
+        return True
+    return bool(re.match(r"(?:the )?(?:unique )?(?:number|identifier|id)\b|.{0,40}\b(?:number|identifier)\b", _main_clause(query.description).lower()))
+
+
+def _read_description(query: Query) -> None:
+    text = query.description
+    example = re.search(r"(?:for example|e\.g\.|such as|example:?|like)\s+[\"'“]?([^\s,;)\"'”]+)", text)
+    samples = [str(e) for e in query.node.examples if e is not None] or ([example[1]] if example else [])
+    if samples and query.kind in ("id", "iban", "text", "phone") and re.search(r"\d", samples[0]):
+        query.shape = shape(samples[0])
+    pattern = re.search(r"\bas ([dDxX9#]+(?:[-./ ][dDxX9#]+)+)", text)
+    if pattern and query.node.format is None:
+        query.shape = shape(re.sub("[dDxX#]", "9", pattern[1]))
+        query.extra["picture"] = re.sub("[dDxX#]", "9", pattern[1])
+    digits = re.search(r"\b(\d+)[- ]digits?\b", text)
+    query.digits = int(digits[1]) if digits else None
+    query.compact = bool(re.search(r"without (?:any )?(?:spaces|blanks|separators)", text)) or query.kind == "iban"
+    query.order = stated_order(text)
+    own = query.label | (query.context if not query.label & {"seller", "buyer"} else frozenset())
+    if own & {"seller", "employer", "landlord", "carrier", "manufacturer"} or re.search(r"\bissue[ds]\b|\bissuer\b|\bissuing\b", text):
+        query.role = "owner"
+    elif own & {"buyer", "consignee", "tenant", "employee", "patient", "requester", "account_holder"}:
+        query.role = "recipient"
+    first = re.match(r"first|start|begin", text.lower()) or "start" in query.label
+    last = re.match(r"last|end", text.lower()) or "end" in query.label
+    query.bound = "first" if first and not last else "last" if last and not first else ""
+
+
+def shape(text: str) -> str:
+    """The character classes of a text with runs collapsed: "DE123" is "A9", "ddd-dd" is "a-a"."""
+    classes = re.sub(r"[^\W\d_]", lambda m: "A" if m[0].isupper() else "a", re.sub(r"\d", "9", text))
+    return re.sub(r"(.)\1+", r"\1", classes)
