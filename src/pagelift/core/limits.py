@@ -13,13 +13,15 @@ class Limits:
 
     file_bytes: size of the file. pages: pages in the file. page_pixels: pixels of one page picture; a page that would
     be larger is rendered or decoded smaller where the format allows it, else refused. page_seconds: time for one
-    operation (render, words) on one page; open_seconds: time to open the file. worker_bytes: address space of the worker process.
+    operation (render, words) on one page; ocr_seconds: time to read one page picture; open_seconds: time to open the file.
+    worker_bytes: address space of the worker process.
     """
 
     file_bytes: int = 256 * 1024 * 1024
     pages: int = 2_000
     page_pixels: int = 50_000_000
     page_seconds: float = 30.0
+    ocr_seconds: float = 120.0
     open_seconds: float = 20.0
     worker_bytes: int = 1_800 * 1024 * 1024
 
