@@ -1,0 +1,218 @@
+"""The schema that results are checked against: the user's, with local references only and null let in where it is allowed.
+
+Null is added where a value stands (a property, an entry, the root), never inside `not`, `if`, `contains` and
+`propertyNames`, where a wider schema would mean a narrower result. A definition that is used in both places is written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pagelift.core import Json
+from pagelift.schema import keywords as kw
+from pagelift.schema.references import META_SCHEMA, References
+
+Row = Callable[[str, str], None]
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Writes the effective schema. allow_null: null is let in for scalars. note(keyword, what): told of each rewriting."""
+
+    references: References
+    allow_null: bool
+    note: Row = lambda _keyword, _what: None
+    _names: dict[tuple[str, bool], str] = field(default_factory=dict)
+    _used: set[str] = field(default_factory=set)
+    _pending: list[tuple[str, bool, str]] = field(default_factory=list)
+    _types: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    def rewrite(self, schema_address: str) -> dict[str, Json]:
+        """The whole document with `$schema` set to `schema_address`."""
+        root = self.references.document
+        body = self._position(root, "", self.allow_null)
+        body = body if isinstance(body, dict) else {}
+        out: dict[str, Json] = {"$schema": schema_address, **body}
+        definitions: dict[str, Json] = {}
+        while self._pending:
+            pointer, wide, name = self._pending.pop(0)
+            schema, base = self.references.target(pointer)
+            definitions[name] = self._write(schema, base, wide)
+        if definitions:
+            out[self._definitions_key()] = definitions
+        return out
+
+    def _definitions_key(self) -> str:
+        return "definitions" if self.references.draft <= 7 else "$defs"
+
+    def _position(self, schema: Json, base: str, wide: bool) -> Json:
+        out = self._write(schema, base, wide)
+        if wide and self._wants_null(schema, base):
+            self.note("type", "null is allowed")
+            return with_null(out)
+        return out
+
+    def _write(self, schema: Json, base: str, wide: bool) -> Json:
+        if not isinstance(schema, dict):
+            return schema
+        base = self.references.base(schema, base)
+        out: dict[str, Json] = {}
+        alone = self.references.draft <= 7 and "$ref" in schema
+        for key, value in schema.items():
+            if key in kw.IDENTIFIERS or key in kw.DEFINITIONS or key in kw.NULLABLE or key == "$comment":
+                continue
+            if alone and key != "$ref" and key not in kw.ANNOTATIONS:
+                self.note(key, "stands beside $ref, where drafts 4 to 7 ignore it")
+                continue
+            self._keyword(out, key, value, base, wide)
+        if any(schema.get(key) is True for key in kw.NULLABLE):
+            self.note("nullable", "null is allowed")
+            return with_null(out)
+        return out
+
+    def _keyword(self, out: dict[str, Json], key: str, value: Json, base: str, wide: bool) -> None:
+        if key in kw.REFERENCES:
+            reference = {"$ref": self._define(self.references.resolve(value, base), wide)}
+            if "$ref" in out:
+                out.setdefault("allOf", []).append(reference)
+            else:
+                out |= reference
+        elif key in kw.VALUE_MAPS:
+            out[key] = {name: self._position(sub, base, wide) for name, sub in value.items()}
+        elif key in kw.VALUE_LISTS and isinstance(value, list):
+            out[key] = [self._position(sub, base, wide) for sub in value]
+        elif key in kw.VALUE_SCHEMAS:
+            out[key] = self._position(value, base, wide)
+        elif key == "oneOf" and wide:
+            self._one_of(out, value, base)
+        elif key in kw.SAME_LISTS:
+            out[key] = [*out.get(key, []), *unique([self._write(sub, base, wide) for sub in value], keep=key == "oneOf")]
+        elif key in kw.SAME_SCHEMAS:
+            out[key] = self._write(value, base, wide)
+        elif key in kw.SAME_MAPS:
+            out[key] = {name: self._write(sub, base, wide) for name, sub in value.items()}
+        elif key in kw.TEST_SCHEMAS:
+            out[key] = self._write(value, base, False)
+        else:
+            out[key] = value
+
+    def _one_of(self, out: dict[str, Json], options: list[Json], base: str) -> None:
+        """With nulls inside, two options can both match, so: one widened option matches, and not two of the original ones."""
+        types = [self.types(option, base) for option in options]
+        if not any(t & {"object", "array"} for t in types):
+            out["oneOf"] = [self._write(option, base, True) for option in options]
+            return
+        self.note("oneOf", "checked as anyOf with null allowed, and at most one option of the original may match")
+        wide: dict[str, Json] = {"anyOf": [self._write(option, base, True) for option in options]}
+        seen: set[str] = set()
+        if any(bool(seen & t) or bool(seen.update(t)) for t in types):
+            original = [self._write(option, base, False) for option in options]
+            wide["not"] = {"allOf": [{"anyOf": original}, {"not": {"oneOf": original}}]}
+        if "anyOf" in out or "not" in out:
+            out.setdefault("allOf", []).append(wide)
+        else:
+            out |= wide
+
+    def _define(self, pointer: str, wide: bool) -> str:
+        if pointer == "" and wide == self.allow_null and not (wide and self._wants_null(self.references.document, "")):
+            return "#"
+        key = (pointer, wide and self.allow_null)
+        if key not in self._names:
+            tokens = [t.replace("~1", "/").replace("~0", "~") for t in pointer.split("/")[1:]]
+            name = "meta-schema" if pointer == META_SCHEMA else tokens[-1] if tokens else "root"
+            if self.allow_null and not wide:
+                name += ".as-given"
+            while name in self._used:
+                name += "_"
+            self._used.add(name)
+            self._names[key] = name
+            self._pending.append((pointer, wide, name))
+        return f"#/{self._definitions_key()}/{_fragment(kw.escape(self._names[key]))}"
+
+    def _wants_null(self, schema: Json, base: str) -> bool:
+        types = self.types(schema, base)
+        return bool(types & kw.SCALAR_TYPES) and "null" not in types and not self._forbids_null(schema, base, set())
+
+    def _forbids_null(self, schema: Json, base: str, seen: set[int]) -> bool:
+        if not isinstance(schema, dict) or id(schema) in seen:
+            return False
+        seen.add(id(schema))
+        if any(schema.get(key) is False for key in kw.NULLABLE):
+            return True
+        base = self.references.base(schema, base)
+        inner = [(sub, base) for sub in schema.get("allOf", ())]
+        inner += [self.references.target(self.references.resolve(schema[key], base)) for key in kw.REFERENCES if key in schema]
+        return any(self._forbids_null(sub, sub_base, seen) for sub, sub_base in inner)
+
+    def types(self, schema: Json, base: str) -> frozenset[str]:
+        """The JSON types that `schema` may admit; never too few, so a type that is not listed is certainly refused."""
+        if not isinstance(schema, dict):
+            return kw.ALL_TYPES if schema else frozenset()
+        if id(schema) in self._types:
+            return self._types[id(schema)]
+        self._types[id(schema)] = kw.ALL_TYPES  # what a reference back to here finds while this is being worked out
+        inner = self.references.base(schema, base)
+        admitted = kw.ALL_TYPES
+        for key in kw.REFERENCES:
+            if key in schema:
+                admitted &= self.types(*self.references.target(self.references.resolve(schema[key], inner)))
+        if not (self.references.draft <= 7 and "$ref" in schema):
+            admitted &= _own_types(schema)
+            for sub in schema.get("allOf", ()):
+                admitted &= self.types(sub, inner)
+            for key in ("anyOf", "oneOf"):
+                if key in schema:
+                    admitted &= frozenset().union(*(self.types(sub, inner) for sub in schema[key]))
+        if any(schema.get(key) is True for key in kw.NULLABLE):
+            admitted |= {"null"}
+        self._types[id(schema)] = admitted
+        return admitted
+
+
+def _own_types(schema: dict[str, Json]) -> frozenset[str]:
+    admitted = kw.ALL_TYPES
+    if "type" in schema:
+        admitted = frozenset(kw.type_list(schema["type"]))
+        admitted |= {"integer"} if "number" in admitted else frozenset()
+    if "enum" in schema:
+        admitted &= frozenset(map(kw.type_of, schema["enum"]))
+    if "const" in schema:
+        admitted &= {kw.type_of(schema["const"])}
+    return admitted
+
+
+def _fragment(token: str) -> str:
+    """A reference token for use in a URI fragment."""
+    from urllib.parse import quote
+
+    return quote(token, safe="~!$&'()*+,;=:@-._")
+
+
+def with_null(schema: Json) -> Json:
+    """`schema` or null, written as short as possible; titles and descriptions stay on the outside."""
+    if not isinstance(schema, dict):
+        return schema or {"type": "null"}
+    notes = {k: v for k, v in schema.items() if k in kw.ANNOTATIONS}
+    rest = {k: v for k, v in schema.items() if k not in kw.ANNOTATIONS}
+    if "type" in rest and set(rest) <= set(kw.SCALAR_KEYWORDS):
+        out = {**schema, "type": [*(t for t in kw.type_list(rest["type"]) if t != "null"), "null"]}
+        if "const" in rest:
+            out["enum"] = [out.pop("const")] if "enum" not in rest or rest["const"] in rest["enum"] else []
+        if "enum" in out and None not in out["enum"]:
+            out["enum"] = [*out["enum"], None]
+        return out
+    if set(rest) == {"anyOf"}:
+        return {**notes, "anyOf": [*rest["anyOf"], {"type": "null"}]}
+    return {**notes, "anyOf": [rest, {"type": "null"}]}
+
+
+def unique(schemas: list[Json], keep: bool = False) -> list[Json]:
+    """Without repeated schemas, which cost time and change nothing except in oneOf (keep)."""
+    if keep:
+        return schemas
+    out: list[Json] = []
+    for schema in schemas:
+        if schema not in out or len(schemas) > 1000:
+            out.append(schema)
+    return out
