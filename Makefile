@@ -1,0 +1,57 @@
+# `make demo` and `make test` each work in a fresh clone; neither needs the other. Python 3.11 or newer is the only precondition.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
+DEMO := out/demo
+
+.PHONY: help demo test check format lock clean
+
+help:
+	@echo "make demo    install and extract the example invoice"
+	@echo "make test    install what the tests need and run them"
+	@echo "make check   formatter, linter, types and tests: what CI runs"
+	@echo "make format  apply the formatter and the linter's fixes"
+	@echo "make lock    refresh requirements/dev.txt"
+	@echo "make clean   remove the environment and everything generated"
+
+demo: $(VENV)/.core
+	@$(BIN)/pagelift extract examples/invoice.pdf --schema examples/invoice.schema.json --evidence --annotate $(DEMO)
+	@echo "The page with a box around every value that was read: $(DEMO)/invoice-page-1.png"
+
+test: $(VENV)/.dev
+	$(BIN)/pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+# The lock is for Python 3.11 and holds no address of an index, so that it works with any mirror.
+lock: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-tools
+	$(BIN)/pip-compile --quiet --upgrade --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-options \
+		--extra dev --output-file requirements/dev.txt pyproject.toml
+
+clean:
+	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "No python3 on the PATH; install Python 3.11 or newer, or run: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is $$($(PYTHON) --version), pagelift needs 3.11 or newer; run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml requirements/dev.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@ $(VENV)/.core
