@@ -1,0 +1,207 @@
+"""Typed spans of a page: everything that could be the value of some scalar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pagelift.core import Box, Word, union
+from pagelift.evidence import Number, find_dates, parse_number
+from pagelift.layout.lines import PageLayout, Segment, Token, block_below
+from pagelift.layout.values import EMAIL, IBAN, PHONE, URL, Locale
+
+Family = Literal["number", "date", "id", "text", "block", "email", "phone", "url", "iban"]
+
+_EDGE = " .,;:()[]*|"
+_GLUED_VALUE = re.compile(r"^(.*[^\W\d_)#.][:#=.]?\s?)([-$€£(]*(?:RM)?\d[\d.,']*\)?)$")
+_RANGE = re.compile(r"\s*(?:-|–|—|~|to|bis|through|thru|until|au|al|a|/|\.\.|,)?\s*(?:end:?|end date:?)?\s*", re.I)
+_ID = re.compile(r"[\w./#&-]+(?:\s?[-/]\s?|\s)[\w./-]+(?: \d+)*")
+_REGISTRATION = re.compile(r"\s*[\[(][^()\[\]]*\d[^()\[\]]*[\])]?\s*$|\s+(?:Co\.?|Company)?\s*(?:Reg\.?|Registration)?\s*(?:No\.?|Nr\.?)[:.]?\s*[\w-]*\d[\w-]*$", re.I)
+_DATE_TAIL = re.compile(r"\b(?:vom|du|of|from|dated|date|und|and)\b", re.I)
+
+
+@dataclass(slots=True, eq=False)
+class Candidate:
+    """A span that could be a value. start, end: tokens of `segment` (end exclusive). text: as it would be returned.
+    before: text in the first token that stands before the value ("No.:" of "No.:123"). range_part: 1 or 2 for the
+    first or second date of a range. lines: segments of a block, [segment] otherwise."""
+
+    family: Family
+    segment: Segment
+    start: int
+    end: int
+    text: str
+    number: Number | None = None
+    iso: str | None = None
+    ambiguous: bool = False
+    before: str = ""
+    range_part: int = 0
+    lines: list[Segment] = field(default_factory=list)
+    form_label: str = ""
+    labels: list[tuple[str, float, str]] = field(default_factory=list)
+
+    @property
+    def page(self) -> PageLayout:
+        return self.segment.page
+
+    @property
+    def tokens(self) -> list[Token]:
+        if self.lines:
+            return [t for s in self.lines for t in s.tokens]
+        return self.segment.tokens[self.start : self.end]
+
+    @property
+    def box(self) -> Box:
+        return union(t.box for t in self.tokens)
+
+    @property
+    def words(self) -> list[Word]:
+        return [t.word for t in self.tokens]
+
+
+def page_candidates(page: PageLayout, locale: Locale) -> list[Candidate]:
+    """All candidates of a page, in reading order per family."""
+    found: list[Candidate] = []
+    for line in page.lines:
+        found += _dates(line.segments, locale)
+        for segment in line.segments:
+            found += _numbers(segment, locale)
+            found += _identifiers(segment)
+            found += _patterns(segment)
+            found += _texts(segment)
+    return found
+
+
+def _dates(segments: list[Segment], locale: Locale) -> list[Candidate]:
+    """Dates may be cut by segment borders ("31 . 12 . 2024"), so they are looked for in whole lines."""
+    text, owners = _joined(segments)
+    if not re.search(r"\d", text):
+        return []
+    found: list[tuple[int, int, Candidate]] = []
+    for span in find_dates(re.sub(r"(\d)\s?-\s?(?=\d{1,2}/\d{1,2}/)", lambda m: m[0].replace("-", "~"), text), locale.order):
+        segment, start = owners[span.start]
+        last_segment, last = owners[span.end - 1]
+        end = last + 1 if last_segment is segment else len(segment.tokens)
+        candidate = Candidate("date", segment, start, end, text[span.start : span.end], iso=span.iso(), ambiguous=span.ambiguous)
+        candidate.before = _before(segment.tokens[start].text, candidate.text.split()[0])
+        if found and _RANGE.fullmatch(text[found[-1][1] : span.start]):
+            found[-1][2].range_part, candidate.range_part = 1, 2
+        found.append((span.start, span.end, candidate))
+    return [c for _, _, c in found]
+
+
+def _joined(segments: list[Segment]) -> tuple[str, list[tuple[Segment, int]]]:
+    """Text of a line and, for each character, its segment and token index."""
+    parts: list[str] = []
+    owners: list[tuple[Segment, int]] = []
+    for segment in segments:
+        for k, token in enumerate(segment.tokens):
+            if parts:
+                parts.append(" ")
+                owners.append((segment, k))
+            parts.append(token.text)
+            owners += [(segment, k)] * len(token.text)
+    return "".join(parts), owners
+
+
+def _before(token: str, value: str) -> str:
+    at = token.find(value)
+    return token[:at] if at > 0 else ""
+
+
+def _numbers(segment: Segment, locale: Locale) -> Iterator[Candidate]:
+    tokens = segment.tokens
+    for k, token in enumerate(tokens):
+        if not re.search(r"\d", token.text):
+            continue
+        number = parse_number(token.text, locale.mark)
+        if number is not None:
+            start = k
+            currency = tokens[k - 1].text if k and parse_number(tokens[k - 1].text + "1") else ""
+            if currency and not re.search(r"\d", currency) and len(currency) <= 4:
+                start, number = k - 1, parse_number(currency + token.text, locale.mark) or number
+            digits = len(re.sub(r"\D", "", token.text))
+            if digits <= 9 or number.decimals:
+                yield Candidate("number", segment, start, k + 1, " ".join(t.text for t in tokens[start : k + 1]), number)
+        elif glued := _GLUED_VALUE.match(token.text):
+            number = parse_number(glued[2].replace("RM", ""), locale.mark)
+            if number is not None:
+                yield Candidate("number", segment, k, k + 1, glued[2], number, before=glued[1])
+        if k + 1 < len(tokens) and re.fullmatch(r"[$€£-]?\d{1,3}", token.text) and re.match(r"\d{3}(?:[.,]\d{2})?$", tokens[k + 1].text):
+            joined = token.text + " " + tokens[k + 1].text
+            number = parse_number(joined, locale.mark)
+            if number is not None:
+                yield Candidate("number", segment, k, k + 2, joined, number)
+
+
+def _identifiers(segment: Segment) -> Iterator[Candidate]:
+    tokens = segment.tokens
+    for k, token in enumerate(tokens):
+        text = token.text.strip(_EDGE)
+        if not re.search(r"\d", text):
+            continue
+        if len(text) >= 1:
+            yield Candidate("id", segment, k, k + 1, text)
+        for mark in (":", "#", "=", ".", "°", ")"):
+            head, _, tail = text.rpartition(mark)
+            if head and len(tail) >= 3 and re.search(r"\d", tail) and re.search(r"[^\W\d_]", head):
+                yield Candidate("id", segment, k, k + 1, tail, before=head + mark)
+        for end in range(k + 2, min(k + 4, len(tokens)) + 1):
+            joined = " ".join(t.text for t in tokens[k:end]).strip(_EDGE)
+            if _ID.fullmatch(joined):
+                yield Candidate("id", segment, k, end, joined)
+    for k, token in enumerate(tokens[:-1]):
+        if re.fullmatch(r"[A-Z]{1,4}", token.text) and re.match(r"\d", tokens[k + 1].text):
+            for end in range(k + 2, min(k + 5, len(tokens)) + 1):
+                yield Candidate("id", segment, k, end, " ".join(t.text for t in tokens[k:end]).strip(_EDGE))
+
+
+def _patterns(segment: Segment) -> Iterator[Candidate]:
+    families: tuple[tuple[Family, re.Pattern[str]], ...] = (("email", EMAIL), ("url", URL), ("iban", IBAN), ("phone", PHONE))
+    for family, pattern in families:
+        for match in pattern.finditer(segment.text):
+            start, end = _token_range(segment, match.start(), match.end())
+            text = match[0].strip().rstrip(".")
+            yield Candidate(family, segment, start, end, text, before=_before(segment.tokens[start].text, text.split()[0]))
+
+
+def _token_range(segment: Segment, first: int, last: int) -> tuple[int, int]:
+    """Tokens that the characters [first, last) of the segment's text touch."""
+    position, start, end = 0, 0, len(segment.tokens)
+    for k, token in enumerate(segment.tokens):
+        if position <= first:
+            start = k
+        if position < last:
+            end = k + 1
+        position += len(token.text) + 1
+    return start, end
+
+
+def _texts(segment: Segment) -> Iterator[Candidate]:
+    tokens, count = segment.tokens, len(segment.tokens)
+    yield Candidate("text", segment, 0, count, segment.text)
+    for k in range(count - 1):
+        if tokens[k].text.endswith((":", "►", "▶", "#")) or tokens[k].text in ("-", "–", "|", "•"):
+            yield Candidate("text", segment, k + 1, count, " ".join(t.text for t in tokens[k + 1 :]))
+        if tokens[k].text.endswith((",", "|", ";")) or tokens[k + 1].text in ("|", "•", "·", "-", "–", "/"):
+            yield Candidate("text", segment, 0, k + 1, " ".join(t.text for t in tokens[: k + 1]).rstrip(_EDGE))
+    if ":" in tokens[0].text[:-1] and not re.match(r"\d+:\d|https?:", tokens[0].text):
+        label, _, rest = segment.text.partition(":")
+        yield Candidate("text", segment, 0, count, rest.strip(), before=label)
+    plain = _REGISTRATION.sub("", segment.text)
+    if plain != segment.text and len(plain) > 2:
+        _, end = _token_range(segment, 0, len(plain))
+        yield Candidate("text", segment, 0, end, plain)
+    block = block_below(segment)
+    for length in range(2, len(block) + 1):
+        yield Candidate("block", segment, 0, count, join_lines([s.text for s in block[:length]]), lines=block[:length])
+
+
+def join_lines(texts: list[str]) -> str:
+    """Lines of an address or a paragraph as one line: a comma between them unless punctuation or a hyphen is there."""
+    out = texts[0]
+    for text in texts[1:]:
+        out = out.rstrip() + (" " if re.search(r"[,;:./&-]$", out.rstrip()) or text[:1] in ",;" else ", ") + text
+    return out

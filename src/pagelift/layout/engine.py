@@ -1,0 +1,188 @@
+"""The built-in engine: pages and a schema to values with evidence, without model weights.
+
+    words -> lines and segments -> candidates with labels -> scores per property -> one assignment -> values
+
+Tables are found first; what belongs to them counts less as an answer to a single property.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pagelift.core import Box, Field, Json, PageContent, Proposal, union
+from pagelift.evidence import find_dates
+from pagelift.layout.candidates import Candidate, page_candidates
+from pagelift.layout.choices import currency_answers, printed_enum
+from pagelift.layout.forms import form_candidates
+from pagelift.layout.labels import collect_labels
+from pagelift.layout.lines import PageLayout, analyse_page
+from pagelift.layout.lists import read_list
+from pagelift.layout.marks import Answer, Mark, boolean_answers, enum_answers, find_marks
+from pagelift.layout.query import Query, plan
+from pagelift.layout.scoring import DocumentFacts, Scored, answers, score
+from pagelift.layout.solve import Choice, solve
+from pagelift.layout.values import Locale, infer_locale, read_value
+from pagelift.schema import Schema
+
+FLAT_PAGES = 12
+"""Single values are looked for on so many first pages and on the last one."""
+
+_REQUIRED, _OPTIONAL = 0.45, 1.0
+"""Scores below which a required and an optional property stay null."""
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """Everything one extraction works on. data: nested, keyed by property names."""
+
+    schema: Schema
+    pages: list[PageLayout]
+    locale: Locale
+    data: dict[str, Json] = field(default_factory=dict)
+    fields: dict[str, Field] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def extract_pages(contents: Sequence[PageContent], schema: Schema) -> Proposal:
+    """Read what the schema asks for from the words of a document's pages.
+
+    contents: the pages in order. Returns the values found, with evidence for each property, found or not.
+    """
+    queries, tables = plan(schema.root)
+    pages = [analyse_page(c) for c in contents]
+    run = _Run(schema, pages, infer_locale(pages, queries))
+    flat_pages = pages if len(pages) <= FLAT_PAGES + 1 else [*pages[:FLAT_PAGES], pages[-1]]
+    _read_scalars(run, queries, flat_pages)
+    return Proposal(run.data, run.fields, tuple(run.warnings), {"words": sum(len(c.words) for c in contents)})
+
+
+def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayout]) -> None:
+    candidates = _candidates(pages, run.locale)
+    facts = DocumentFacts(_amounts(candidates), len(pages))
+    marks = [m for p in pages for m in find_marks(p)]
+    choices = []
+    for query in queries:
+        if query.many:
+            _store_list(run, query, read_list(query, candidates, run.locale, facts))
+        elif query.kind in ("enum", "boolean", "currency"):
+            _store_answer(run, query, _best_answer(run, query, pages, marks, candidates, facts))
+        else:
+            options = [score(query, c, facts) for c in candidates if answers(query, c)]
+            choices.append(Choice(query, options, _threshold(query)))
+    solve(choices)
+    for choice in choices:
+        _store_choice(run, choice)
+
+
+def _candidates(pages: Sequence[PageLayout], locale: Locale) -> list[Candidate]:
+    found: list[Candidate] = []
+    for page in pages:
+        printed = page_candidates(page, locale)
+        for candidate in printed:
+            candidate.labels = collect_labels(candidate)
+        found += printed + form_candidates(page, locale)
+    return found
+
+
+def _amounts(candidates: Sequence[Candidate]) -> list[float]:
+    """Distinct money amounts of the document, largest first."""
+    numbers = [c.number for c in candidates if c.number is not None and not c.number.percent]
+    return sorted({abs(float(n.value)) for n in numbers if n.decimals == 2 or n.currency}, reverse=True)
+
+
+def _threshold(query: Query) -> float:
+    optional = not query.node.required or re.search(r"\bnull\b|\bif (?:any|present|stated|given)\b|optional", query.description)
+    return _OPTIONAL if optional else _REQUIRED
+
+
+def _best_answer(
+    run: _Run, query: Query, pages: Sequence[PageLayout], marks: Sequence[Mark], candidates: Sequence[Candidate], facts: DocumentFacts
+) -> Answer | None:
+    if query.kind == "boolean":
+        found = boolean_answers(query, marks)
+    elif query.kind == "enum":
+        found = enum_answers(query, pages, marks) or printed_enum(query, pages)
+    else:
+        texts = [score(query, c, facts) for c in candidates if c.family == "text"]
+        found = currency_answers(query, pages, run.locale, texts)
+    return max(found, key=lambda a: a.score, default=None)
+
+
+def _store_answer(run: _Run, query: Query, answer: Answer | None) -> None:
+    if answer is None:
+        _put(run, query, Field(query.pointer, None, "absent", confidence=0.5, reason="nothing on the page answers it"))
+        return
+    confidence = 1 / (1 + math.exp(-2 * (answer.score - 0.5)))
+    evidence = Field(query.pointer, answer.value, "found", answer.raw, answer.page, answer.box, (answer.box,), confidence, answer.reason)
+    _put(run, query, evidence)
+
+
+def _store_choice(run: _Run, choice: Choice) -> None:
+    query, pick = choice.query, choice.pick
+    if pick is None or not pick.candidate.text:
+        best = max((o.score for o in choice.options), default=-1.0)
+        reason = "the form field is blank" if pick else "no value with a matching label" if choice.options else "no value of this type on the page"
+        confidence = 0.95 if pick else 1 / (1 + math.exp(-2 * (choice.threshold - best)))
+        _put(run, query, Field(query.pointer, None, "absent", confidence=confidence, reason=reason))
+        return
+    value, raw = _candidate_value(query, pick.candidate, run.locale)
+    confidence = 1 / (1 + math.exp(-(1.2 * (pick.score - choice.threshold) + 0.8 * choice.margin - 0.6)))
+    words = pick.candidate.words
+    confidence *= min((w.confidence for w in words), default=1.0)
+    box, boxes = _boxes(pick.candidate)
+    page = pick.candidate.page.number
+    if value is None:
+        _put(run, query, Field(query.pointer, None, "unreadable", raw, page, box, boxes, confidence, "printed, but not readable as the type asked for"))
+        return
+    _put(run, query, Field(query.pointer, value, "found", raw, page, box, boxes, confidence))
+
+
+def _candidate_value(query: Query, candidate: Candidate, locale: Locale) -> tuple[Json | None, str]:
+    raw = candidate.text
+    if candidate.number is not None and query.kind in ("number", "percent"):
+        if query.node.types == ("integer",):
+            return read_value(query, raw, locale), raw
+        return candidate.number.as_json(), raw
+    if candidate.iso is not None and query.kind in ("date", "datetime"):
+        order = query.order or locale.order
+        span = next(find_dates(raw, order), None)
+        line = candidate.segment.text if query.kind == "datetime" else raw
+        return (read_value(query, line, locale) if query.kind == "datetime" else span.iso() if span else candidate.iso), raw
+    return read_value(query, raw, locale), raw
+
+
+def _boxes(candidate: Candidate) -> tuple[Box | None, tuple[Box, ...]]:
+    words = candidate.words
+    if not words:
+        return None, ()
+    if candidate.lines:
+        boxes = tuple(union(t.word.box for t in s.tokens) for s in candidate.lines)
+    else:
+        boxes = (union(w.box for w in words),)
+    return union(boxes), boxes
+
+
+def _store_list(run: _Run, query: Query, items: list[tuple[Json, Candidate]]) -> None:
+    values = [value for value, _ in items]
+    _set(run.data, query.path, values)
+    if not items:
+        run.fields[query.pointer] = Field(query.pointer, [], "absent", confidence=0.5, reason="no list with a matching label")
+    for i, (value, candidate) in enumerate(items):
+        pointer = f"{query.pointer}/{i}"
+        box, boxes = _boxes(candidate)
+        run.fields[pointer] = Field(pointer, value, "found", candidate.text, candidate.page.number, box, boxes, 0.6)
+
+
+def _put(run: _Run, query: Query, evidence: Field) -> None:
+    run.fields[query.pointer] = evidence
+    _set(run.data, query.path, evidence.value)
+
+
+def _set(data: dict[str, Json], path: Sequence[str], value: Json) -> None:
+    for key in path[:-1]:
+        data = data.setdefault(key, {})
+    if path:
+        data[path[-1]] = value

@@ -1,0 +1,102 @@
+"""What stands beside a candidate, and how well it names a query."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+
+from pagelift.layout import lexicon
+from pagelift.layout.candidates import Candidate
+from pagelift.layout.lines import Segment, is_numeric
+from pagelift.layout.query import Query
+from pagelift.layout.values import plain
+
+LABEL_LENGTH = 80
+"""Only the end of a longer text can be a label."""
+
+
+def collect_labels(candidate: Candidate) -> list[tuple[str, float, str]]:
+    """Texts that may label the candidate: (text, weight by relation and distance, relation)."""
+    found = list(_collect(candidate))
+    if candidate.form_label:
+        found.insert(0, (candidate.form_label, 1.0, "form"))
+    return found
+
+
+def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
+    segment, unit = candidate.segment, candidate.page.unit
+    inline = _inline(candidate)
+    if inline:
+        yield inline, 1.0, "inline"
+    left = segment.line_segments[: segment.index]
+    named = next((s for s in reversed(left) if not is_numeric(s.text)), None)
+    if named is not None:
+        yield named.text, max(0.3, 1 - (segment.box.x0 - named.box.x1) / unit / 60), "left"
+        if segment.index > 1 and left[0] is not named:
+            yield left[0].text, 0.8, "row"
+    box = candidate.box if (candidate.start or candidate.end < len(segment.tokens)) and not candidate.lines else segment.box
+    above = [s for s in segment.above if min(box.x1, s.box.x1) > max(box.x0, s.box.x0)] or segment.above
+    for k, other in enumerate(above):
+        gap = (segment.box.top - other.box.bottom) / unit
+        yield _column_part(other, box.center_x), (0.9 if k == 0 else 0.6) * max(0.2, 1 - gap / 14), "above"
+    heading = _row_heading(segment)
+    if heading is not None:
+        yield heading.text, 0.5, "heading"
+    if not inline and named is None and segment.below and not (above and segment.box.top - above[0].box.bottom < 2 * unit):
+        below = segment.below[0]
+        if below.box.top - segment.box.bottom < 1.2 * unit and below.height < segment.height * 1.02:
+            yield below.text, 0.5, "below"
+
+
+def _inline(candidate: Candidate) -> str:
+    """The words left of the candidate in its own segment, back to the value before it."""
+    tokens = [t.text for t in candidate.segment.tokens[max(0, candidate.start - 6) : candidate.start]]
+    text = " ".join(filter(None, [*tokens, candidate.before])).strip()
+    return re.split(r"(?<=\d)[\s,;]+(?=[^\W\d_])", text)[-1] if text else ""
+
+
+def _column_part(segment: Segment, center_x: float) -> str:
+    """Of a long text above, the part that stands over the candidate."""
+    if len(segment.tokens) <= 6:
+        return segment.text
+    nearest = sorted(segment.tokens, key=lambda t: abs(t.box.center_x - center_x))[:5]
+    return " ".join(t.text for t in sorted(nearest, key=lambda t: t.box.x0))
+
+
+def _row_heading(segment: Segment) -> Segment | None:
+    """The heading of a group of label-value lines: the nearest line above that stands alone, further left and bolder or ends with a colon."""
+    page = segment.page
+    for line in reversed(page.lines[max(0, segment.line - 8) : segment.line]):
+        first = line.segments[0]
+        alone = len(line.segments) == 1 and len(first.tokens) <= 6 and not is_numeric(first.text)
+        if alone and first.box.x0 <= segment.box.x0 + page.unit and (first.bold > 0.5 > segment.bold or first.text.endswith(":") or first.height > 1.15 * page.unit):
+            return first
+    return None
+
+
+@functools.lru_cache(200_000)
+def _match(label: frozenset[str], hint: frozenset[str], against: frozenset[str], text: str) -> float:
+    concepts = lexicon.bag(text[-LABEL_LENGTH:])
+    if not concepts:
+        return 0.0
+    total = lexicon.weight(concepts)
+    named, hinted = lexicon.weight(concepts & label), lexicon.weight(concepts & hint)
+    recall = named / max(0.4, lexicon.weight(label))
+    precision = min(1.0, (named + 0.6 * hinted) / total)
+    score = recall * (0.5 + 0.5 * precision)
+    score += 0.35 * len(concepts & hint) / max(1, len(hint)) * (0.3 + 0.7 * precision)
+    return score - 0.6 * lexicon.weight(concepts & against) / total
+
+
+def match_label(query: Query, text: str) -> float:
+    """How well a text names the query: about 1 for its name and nothing else, 0 for nothing in common, negative if it is ruled out."""
+    score = _match(query.label, query.hint, query.against, text)
+    if score > 0.2 and plain(text) == plain(query.words):
+        score += 0.25
+    return score
+
+
+def match_context(query: Query, text: str) -> float:
+    """How well a text names the parents of the query ("Bill to" for buyer.name)."""
+    return _match(query.context, frozenset(), frozenset(), text) if query.context else 0.0

@@ -1,0 +1,212 @@
+"""How well a candidate answers a query: a sum of named features with a weight each.
+
+`features` names what is seen, `WEIGHTS` says what it counts; the score is their product sum and nothing else, so that
+weights can be fitted and single features explained.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass, field
+
+from pagelift.layout import lexicon
+from pagelift.layout.candidates import Candidate, Family
+from pagelift.layout.labels import match_context, match_label
+from pagelift.layout.query import Kind, Query, shape
+
+ORGANISATION = re.compile(
+    r"\b(?:gmbh|ag|inc|ltd|llc|llp|sdn|bhd|s\.?a\.?r?\.?l?|b\.?v|co|corp|corporation|kg|ohg|plc|pty|enterprise|enterprises|trading|restaurant|company|limited|"
+    r"group|verein|e\.?v|ug|sas|sasu|srl|spa|s\.p\.a|oy|ab|as|committee|store|stores|mart|university|college|school|hospital|clinic|bank|hotel|services|"
+    r"solutions|systems|association|foundation|institute|agency|partners|holdings?|industries|international|insurance|logistics|technologies)\b",
+    re.I,
+)
+_NOT_ADDRESS = re.compile(r"\b(?:tel|fax|gst|date|invoice|phone|co\.? reg|email|e-mail|vat|ust|iban|www|http|page|total|reg\.? no)\b|@", re.I)
+_NOT_NAME = re.compile(r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|email|e-mail|vat|gst|iban)\b", re.I)
+
+FAMILIES: dict[Kind, tuple[Family, ...]] = {
+    "number": ("number",), "percent": ("number",), "date": ("date",), "datetime": ("date",), "time": ("text",), "iban": ("iban",), "email": ("email",),
+    "phone": ("phone",), "url": ("url",), "id": ("id", "text"), "address": ("text", "block"), "name": ("text",), "text": ("text",),
+    "boolean": (), "enum": (), "currency": (),
+}  # fmt: skip
+"""Which families of candidates can answer which kind; booleans, enums and currencies are read in `choices`."""
+
+WEIGHTS: dict[str, dict[str, float]] = {
+    "*": {"label": 2.0, "context": 0.7, "table": -0.25, "form": 0.4},
+    "number": {"page": -0.05, "cents": 0.3, "currency": 0.25, "largest": 0.35, "rank": 0.05, "low": 0.2, "bare": -0.3, "not_largest": -0.6, "whole": 0.3, "in_date": -0.6, "percent": -1.5},
+    "percent": {"page": -0.05, "percent": 0.8, "in_date": -0.6},
+    "date": {"high": 0.25, "page": -0.2, "range": 0.35},
+    "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -0.4, "short": -0.3, "long": 0.02, "phrase": -0.1},
+    "pattern": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "typed": 0.5},
+    "address": {"high": 0.4, "page": -0.3, "postcode": 0.6, "commas": 0.3, "lines": 0.1, "noise": -0.8, "starts_with_name": -0.3, "long": -0.02, "after_name": 0.4},
+    "name": {"high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8, "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0,
+             "generic": -0.7, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "registration": -0.3},
+    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.3, "generic": -0.4, "length": -0.2, "partial": -0.05, "title_size": 0.25},
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class DocumentFacts:
+    """What the features need to know of the whole document. amounts: distinct amounts, largest first. pages: how many.
+    table_tokens: ids of tokens that belong to a table."""
+
+    amounts: list[float] = field(default_factory=list)
+    pages: int = 1
+    table_tokens: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True, eq=False)
+class Scored:
+    """label: the best match of a label text, without which an answer is hardly ever right. features: what the score sums."""
+
+    candidate: Candidate
+    score: float
+    label: float
+    features: dict[str, float]
+
+
+def answers(query: Query, candidate: Candidate) -> bool:
+    """Whether a candidate is of a kind that can answer the query at all."""
+    if candidate.family not in FAMILIES[query.kind]:
+        return False
+    if query.kind == "percent":
+        return candidate.number is not None
+    if query.kind == "id" and candidate.family == "text":
+        text = candidate.text
+        return len(text) < 30 and bool(re.search(r"\d", text)) and not re.search(r"\b(?:vom|du|of|from|dated|date|und|and)\b", text, re.I)
+    if candidate.family == "text" and candidate.lines:
+        return query.kind == "address"
+    return bool(candidate.text)
+
+
+def score(query: Query, candidate: Candidate, facts: DocumentFacts) -> Scored:
+    """The weighted sum of all features of a candidate."""
+    seen = features(query, candidate, facts)
+    common, own = WEIGHTS["*"], WEIGHTS[_group(query.kind)]
+    total = sum(value * (common.get(name) or own.get(name, 0.0)) for name, value in seen.items())
+    return Scored(candidate, total, seen["label"], seen)
+
+
+def _group(kind: Kind) -> str:
+    if kind in ("iban", "email", "phone", "url", "time"):
+        return "pattern"
+    if kind in ("currency", "enum", "boolean"):
+        return "text"
+    return "date" if kind == "datetime" else kind
+
+
+def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
+    """Named features of a candidate for a query; absent ones are 0."""
+    page = candidate.page
+    label, context = best_labels(query, candidate)
+    high = 1 - candidate.segment.box.top / max(1.0, page.height)
+    seen = {"label": label, "context": context, "high": high, "low": 1 - high, "page": float(min(page.number - 1, 5))}
+    if candidate.form_label:
+        seen["form"] = 1.0
+    if facts.table_tokens and id(candidate.tokens[0]) in facts.table_tokens:
+        seen["table"] = 1.0
+    group = _group(query.kind)
+    if group in ("number", "percent"):
+        seen |= _number_features(query, candidate, facts)
+    elif group == "date":
+        part = {"first": 1, "last": 2}.get(query.bound)
+        seen["range"] = 0.0 if not part or not candidate.range_part else 1.0 if candidate.range_part == part else -1.0
+    elif group in ("id", "pattern"):
+        seen |= _identifier_features(query, candidate)
+    elif group == "address":
+        seen |= _address_features(candidate)
+    else:
+        seen |= _text_features(query, candidate)
+    return seen
+
+
+def best_labels(query: Query, candidate: Candidate) -> tuple[float, float]:
+    """The best label match and the best match of the parents' names around a candidate."""
+    label = context = 0.0
+    for text, weight, _ in candidate.labels:
+        label = max(label, weight * match_label(query, text))
+        if query.context:
+            context = max(context, weight * match_context(query, text))
+    return label, context
+
+
+def _number_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
+    number = candidate.number
+    assert number is not None
+    seen = {"percent": float(number.percent), "in_date": float(bool(candidate.range_part))}
+    if query.node.types == ("integer",):
+        return seen | {"whole": float(number.decimals == 0), "bare": 0.0, "low": 0.0}
+    value = abs(float(number.value))
+    rank = facts.amounts.index(value) if value in facts.amounts[:9] else 9
+    concepts = query.label | query.hint
+    seen |= {"cents": float(number.decimals == 2), "currency": float(number.currency is not None)}
+    seen["bare"] = float(number.decimals == 0 and number.currency is None)
+    if concepts & {"total", "gross"} and not query.label & {"tax", "net"}:
+        seen |= {"largest": float(rank == 0), "rank": 4.0 - min(rank, 4)}
+    elif "tax" in query.label:
+        seen["not_largest"] = float(rank == 0)
+    elif not query.label & {"net", "balance", "amount"}:
+        seen |= {"low": 0.0, "bare": 0.0, "cents": 0.0, "currency": 0.0}
+    return seen
+
+
+def _identifier_features(query: Query, candidate: Candidate) -> dict[str, float]:
+    text = re.sub(r"\s", "", candidate.text)
+    seen = {"typed": float(candidate.family in ("iban", "email", "phone", "url")), "phrase": float(candidate.family == "text")}
+    if query.shape:
+        seen["shape" if shape(text) == shape(re.sub(r"\s", "", query.shape)) else "off_shape"] = 1.0
+    if query.digits:
+        seen["digits" if len(re.sub(r"\D", "", text)) == query.digits else "off_digits"] = 1.0
+    seen["date_or_amount"] = float(bool(re.search(r"\d[.,]\d\d$|\d[/.-]\d{1,2}[/.-]\d{2,4}", candidate.text)))
+    seen["short"] = float(len(text) < 3)
+    seen["long"] = float(min(len(text), 8)) if candidate.family == "id" else 0.0
+    return seen
+
+
+def _address_features(candidate: Candidate) -> dict[str, float]:
+    text = candidate.text
+    first = candidate.lines[0].text if candidate.lines else text[:40]
+    return {
+        "postcode": float(bool(re.search(r"\b\d{4,6}\b", text))),
+        "commas": float(text.count(",") >= 2),
+        "lines": float(min(len(candidate.lines), 4)),
+        "noise": float(bool(_NOT_ADDRESS.search(text))),
+        "starts_with_name": float(bool(ORGANISATION.search(first) and len(candidate.lines) > 1)),
+        "long": float(max(0, len(text) - 120)),
+    }
+
+
+def _text_features(query: Query, candidate: Candidate) -> dict[str, float]:
+    text, segment, page = candidate.text, candidate.segment, candidate.page
+    high = 1 - segment.box.top / max(1.0, page.height)
+    organisation = bool(ORGANISATION.search(text))
+    seen = {
+        "organisation": float(organisation),
+        "digits": len(re.findall(r"\d", text)) / max(1, len(text)),
+        "colon": float(text.endswith(":")),
+        "length": float(len(text) > 60) + float(len(text) < 4),
+        "is_label": float(_names_itself(query, text)),
+        "no_letters": float(not re.search(r"[^\W\d_]{2}", text)),
+        "generic": float(not organisation and _only_label_words(text)),
+        "single_word": float(" " not in text and organisation),
+        "not_a_name": float(bool(_NOT_NAME.search(text))),
+        "registration": float(bool(re.search(r"[(\[].*\d", text))),
+        "partial": float(bool(candidate.start) and not segment.text.endswith(text)),
+    }
+    if query.role == "owner":
+        seen |= {"owner_high": high, "owner_size": min(segment.height / page.unit - 1, 1.5)}
+    if query.role == "recipient":
+        seen["recipient_top"] = float(segment.box.top < 0.08 * page.height)
+    if "title" in query.label | query.hint:
+        seen["title_size"] = min(segment.height / page.unit - 1, 2.0)
+    return seen
+
+
+def _names_itself(query: Query, text: str) -> bool:
+    return match_label(query, text) > 0.6
+
+
+@functools.lru_cache(50_000)
+def _only_label_words(text: str) -> bool:
+    concepts = lexicon.bag(text)
+    return bool(concepts) and concepts <= lexicon.concept_names()

@@ -1,0 +1,253 @@
+"""Header lines of tables: which cells they have and how well these match the properties of an item."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pagelift.core import Box, union
+from pagelift.layout import lexicon
+from pagelift.layout.lines import Line, PageLayout, Segment, Token, is_numeric
+from pagelift.layout.query import Query
+
+FAMILIES = (
+    frozenset({"description", "product", "name", "article"}),
+    frozenset({"amount", "total", "net", "gross", "value"}),
+    frozenset({"name", "player", "employee", "attendee", "patient", "passenger", "member"}),
+    frozenset({"date", "day"}),
+    frozenset({"qty", "hours"}),
+    frozenset({"result", "value", "grade"}),
+    frozenset({"company", "team", "club"}),
+)
+"""Concepts that headers use for one another. A shared family is weaker evidence than a shared concept."""
+
+LONG_CELL = 6
+"""Header cells have no more words than this."""
+
+
+@dataclass(slots=True, eq=False)
+class HeaderCell:
+    """One column heading, of one or more stacked phrases (top to bottom)."""
+
+    phrases: list[list[Token]]
+    box: Box
+
+    @property
+    def text(self) -> str:
+        return " ".join(t.text for phrase in self.phrases for t in phrase)
+
+    @property
+    def concepts(self) -> frozenset[str]:
+        return lexicon.bag(self.text)
+
+
+@dataclass(slots=True, eq=False)
+class Header:
+    """first, last: line numbers on the page. cells: left to right. score: sum of the matches of the item's properties."""
+
+    page: PageLayout
+    first: int
+    last: int
+    cells: list[HeaderCell] = field(default_factory=list)
+    score: float = 0.0
+    matched: frozenset[int] = frozenset()
+
+    @property
+    def signature(self) -> str:
+        return re.sub(r"\W+", "", "".join(c.text for c in self.cells)).lower()
+
+
+def label_match(query: Query, text: str) -> float:
+    """How well a heading names a property, in [0, 1.2]: shared concepts of name and title, of the description, of a family."""
+    concepts = lexicon.bag(text)
+    if not concepts:
+        return 0.0
+    heading = lexicon.weight(concepts)
+    shared = lexicon.weight(query.label & concepts)
+    score = 0.65 * shared / max(0.3, lexicon.weight(query.label)) + 0.35 * shared / heading
+    score += 0.45 * lexicon.weight(query.hint & concepts) / heading
+    for family in FAMILIES:
+        if query.label & family and concepts & family:
+            score = max(score, 0.5 + 0.3 * score)
+    item_text = query.kind in ("text", "name") and concepts & FAMILIES[0]
+    if query.against and not item_text:
+        score -= 0.5 * lexicon.weight(query.against & concepts) / heading
+    if "%" in text and query.kind != "percent" or query.kind == "percent" and "amount" in concepts:
+        score -= 0.4
+    if query.kind in ("number", "percent") and concepts & {"number", "code", "date", "reference"} and not query.label & concepts:
+        score -= 0.5
+    if "number" in concepts and "number" not in query.label and query.kind != "id":
+        score -= 0.5
+    return max(0.0, min(1.2, score))
+
+
+def find_headers(page: PageLayout, queries: Sequence[Query]) -> list[Header]:
+    """All places on a page whose lines name at least two of the properties (one, if there are no more), best cells first."""
+    wanted = frozenset(c for q in queries for c in q.label | q.hint)
+    for family in FAMILIES:
+        if wanted & family:
+            wanted |= family
+    needed = min(2, len(queries))
+    headers: list[Header] = []
+    for core, line in enumerate(page.lines):
+        if headers and core <= headers[-1].last:
+            continue
+        if not _may_be_header(line) or not lexicon.bag(line.text) & wanted:
+            continue
+        header = _best_band(page, core, queries)
+        if len(header.matched) >= needed and header.score >= 0.5 * needed and len(header.cells) > 1:
+            headers.append(header)
+    return headers
+
+
+def _may_be_header(line: Line) -> bool:
+    words = [t.text for s in line.segments for t in s.tokens]
+    numbers = sum(bool(re.search(r"\d", w)) for w in words)
+    lengthy = sum(len(s.tokens) > LONG_CELL for s in line.segments)
+    return numbers <= 0.2 * len(words) and lengthy <= 0.3 * len(line.segments) and len(words) > 1
+
+
+def _best_band(page: PageLayout, core: int, queries: Sequence[Query]) -> Header:
+    """The stacked header around a line; a full second line is taken in when that names more properties."""
+    first, last = _band(page, core)
+    header = Header(page, first, last, _cells(page, core, first, last))
+    _match(header, queries)
+    following = page.lines[last + 1] if last + 1 < len(page.lines) else None
+    if following and _may_be_part(following) and following.box.top - page.lines[last].box.bottom < 0.45 * page.unit and len(following.segments) > 1:
+        taller = Header(page, first, last + 1, _cells(page, core, first, last + 1))
+        _match(taller, queries)
+        if taller.score > header.score + 0.25:
+            return taller
+    return header
+
+
+def _band(page: PageLayout, core: int) -> tuple[int, int]:
+    """The lines above and below that belong to the same stacked header."""
+    lines = page.lines
+    first = last = core
+    while first > 0 and core - first < 3 and _stacks(lines[first - 1], lines[core : last + 1], lines[first], page):
+        first -= 1
+    while last + 1 < len(lines) and last - core < 3 and _stacks(lines[last + 1], lines[first : core + 1], lines[last], page):
+        last += 1
+    return first, last
+
+
+def _stacks(line: Line, core: Sequence[Line], next_to: Line, page: PageLayout) -> bool:
+    gap = max(line.box.top - next_to.box.bottom, next_to.box.top - line.box.bottom)
+    if gap > 0.45 * page.unit or not _may_be_part(line):
+        return False
+    cells = [s for c in core for s in c.segments]
+    width = max(s.box.x1 for s in cells) - min(s.box.x0 for s in cells)
+    bold = sum(s.bold for s in cells) / len(cells)
+    for seg in line.segments:
+        if seg.box.width > 0.45 * width or abs(seg.bold - bold) > 0.7 or seg.height > 1.35 * max(s.height for s in cells):
+            return False
+    overlapping = sum(any(s.box.overlap_x(c.box) > 0 for c in cells) for s in line.segments)
+    beside = gap < -0.2 * page.unit  # lines that share height: cells set higher or lower than the others
+    return beside or overlapping == len(line.segments) and len(line.segments) <= max(2, 0.7 * len(cells))
+
+
+def _may_be_part(line: Line) -> bool:
+    return all(len(s.tokens) <= LONG_CELL and not re.search(r"\d", s.text) for s in line.segments)
+
+
+def _cells(page: PageLayout, core: int, first: int, last: int) -> list[HeaderCell]:
+    """The phrases of the band, stacked where they share horizontal space, left to right."""
+    below = [line for line in page.lines[last + 1 : last + 14] if len(line.segments) > 1]
+    order = sorted(range(first, last + 1), key=lambda i: abs(i - core))
+    cells: list[HeaderCell] = []
+    for index in order:
+        for seg in page.lines[index].segments:
+            for phrase in _split(seg, below):
+                _stack(cells, phrase)
+    for cell in cells:
+        cell.phrases.sort(key=lambda p: p[0].box.top)
+    return sorted(cells, key=lambda c: c.box.x0)
+
+
+def _stack(cells: list[HeaderCell], phrase: list[Token]) -> None:
+    box = union(t.box for t in phrase)
+    best = max(cells, key=lambda c: c.box.overlap_x(box), default=None)
+    stacked = best is not None and best.box.overlap_x(box) > 0.3 * min(best.box.width, box.width)
+    if best is not None and stacked and best.box.overlap_y(box) < 0.5 * box.height:
+        best.phrases.append(phrase)
+        best.box = union((best.box, box))
+    else:
+        cells.append(HeaderCell([phrase], box))
+
+
+def _split(seg: Segment, below: Sequence[Line]) -> Iterator[list[Token]]:
+    """The words of one header segment, divided where the lines below have several columns under it."""
+    clusters: list[list[float]] = []  # x0, x1, votes
+    spanning = 0
+    for line in below:
+        for other in line.segments:
+            overlap = other.box.overlap_x(seg.box)
+            if overlap < 0.35 * min(other.box.width, seg.box.width):
+                continue
+            if overlap > 0.75 * seg.box.width or len(other.tokens) > 4:
+                spanning += 1
+                continue
+            hit = next((c for c in clusters if min(c[1], other.box.x1) > max(c[0], other.box.x0)), None)
+            if hit is None:
+                clusters.append([other.box.x0, other.box.x1, 1])
+            else:
+                hit[:] = [min(hit[0], other.box.x0), max(hit[1], other.box.x1), hit[2] + 1]
+    votes = max((c[2] for c in clusters), default=0)
+    clusters = sorted(c for c in clusters if c[2] >= max(1, 0.3 * votes))
+    if len(seg.tokens) < 2 or len(clusters) < 2 or spanning > votes:
+        yield seg.tokens
+        return
+    yield from _divide(seg.tokens, [(c[0], c[1]) for c in clusters])
+
+
+def _divide(tokens: list[Token], ranges: list[tuple[float, float]]) -> Iterator[list[Token]]:
+    """Consecutive tokens by the nearest of the ranges; wide gaps decide where the boundary is open."""
+    best, cut = 0.0, None
+    parts = len(ranges)
+    if parts > 2 or len(tokens) > parts:
+        groups: list[list[Token]] = [[] for _ in ranges]
+        position = 0
+        for token in tokens:
+            distances = [max(x0 - token.box.center_x, token.box.center_x - x1, 0.0) + 0.001 * abs((x0 + x1) / 2 - token.box.center_x) for x0, x1 in ranges]
+            position = max(position, distances.index(min(distances)))
+            groups[position].append(token)
+        yield from (g for g in groups if g)
+        return
+    for i in range(1, len(tokens)):
+        gap = tokens[i].box.x0 - tokens[i - 1].box.x1
+        if gap > best or cut is None:
+            best, cut = gap, i
+    yield from (part for part in (tokens[:cut], tokens[cut:]) if part)
+
+
+def _match(header: Header, queries: Sequence[Query]) -> None:
+    """Score of the best one-to-one matches of cells and properties."""
+    pairs = sorted(
+        ((cell_match(q, c), qi, ci) for qi, q in enumerate(queries) for ci, c in enumerate(header.cells)),
+        key=lambda p: -p[0],
+    )
+    rows: set[int] = set()
+    columns: set[int] = set()
+    for score, qi, ci in pairs:
+        if score < 0.3:
+            break
+        if qi not in rows and ci not in columns:
+            rows.add(qi)
+            columns.add(ci)
+            header.score += score
+    header.matched = frozenset(rows)
+
+
+def cell_match(query: Query, cell: HeaderCell) -> float:
+    """The match of a whole heading or of its best stacked phrase."""
+    whole = label_match(query, cell.text)
+    if len(cell.phrases) == 1:
+        return whole
+    return max(whole, *(0.9 * label_match(query, " ".join(t.text for t in p)) for p in cell.phrases))
+
+
+def is_heading_text(line: Line) -> bool:
+    """Whether a line holds words only, so that it can head a table or a group of rows."""
+    return not any(is_numeric(s.text) for s in line.segments)
