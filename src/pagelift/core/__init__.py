@@ -15,8 +15,10 @@ from pagelift.core.errors import (
     SchemaError,
     SchemaNotFound,
     SchemaRefused,
+    ShapeError,
     UnfilledValue,
     UnsupportedDocument,
+    WeightsError,
 )
 from pagelift.core.geometry import Box, union
 from pagelift.core.limits import Limits
@@ -47,9 +49,11 @@ __all__ = [
     "SchemaError",
     "SchemaNotFound",
     "SchemaRefused",
+    "ShapeError",
     "Status",
     "UnfilledValue",
     "UnsupportedDocument",
+    "WeightsError",
     "Word",
     "union",
 ]

@@ -14,7 +14,9 @@ PageliftError
 │   └── SchemaRefused          uses what cannot be honoured
 ├── ExtractionError            a document was read, but no valid result can be given
 │   └── UnfilledValue          nulls are forbidden and a required value was not found
+├── WeightsError               a model checkpoint: missing, damaged, incomplete, of an unknown kind
 ├── EngineError                the extraction engine: unknown, not installed, failed
+│   └── ShapeError             operands of an operation do not fit each other
 └── ConfigError                an option or setting
 """
 
@@ -77,8 +79,16 @@ class UnfilledValue(ExtractionError):
     """Nulls are forbidden for a required value, and the document does not give it."""
 
 
+class WeightsError(PageliftError):
+    """A model checkpoint is missing, damaged, incomplete, or of a kind that is not supported."""
+
+
 class EngineError(PageliftError):
     """The extraction engine is unknown, not installed, or failed."""
+
+
+class ShapeError(EngineError):
+    """The operands of an operation do not fit each other."""
 
 
 class ConfigError(PageliftError):

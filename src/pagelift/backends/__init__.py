@@ -1,0 +1,73 @@
+"""Backends: the operations that models are written against, and who runs them.
+
+`reference` is plain NumPy and the oracle of all kernel tests; `cpu` are our own kernels; `mlx` is for Apple silicon.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from pagelift.backends.batch import Ragged, Segment
+from pagelift.backends.cache import DeltaState, KVCache, LayerCache, SequenceCache
+from pagelift.backends.protocol import (
+    Array,
+    AttentionHeads,
+    Backend,
+    DeltaNet,
+    EmbeddingHandle,
+    Indices,
+    LayerNorm,
+    LinearHandle,
+    Norm,
+    RmsNorm,
+    RotaryTable,
+)
+from pagelift.backends.tensors import Dense, HostTensor, Linear, Matrix, Packed
+from pagelift.core.errors import EngineError
+
+BACKENDS = {
+    "reference": "pagelift.backends.reference:ReferenceBackend",
+    "cpu": "pagelift.backends.cpu:CpuBackend",
+    "mlx": "pagelift.backends.mlx:MlxBackend",
+}
+"""Name to `module:class`, imported when first asked for."""
+
+
+def open_backend(name: str) -> Backend:
+    """Make a backend by name, with its default settings. Raises EngineError when it is unknown or not installed."""
+    if name not in BACKENDS:
+        raise EngineError(f"no backend is called {name!r}; there are {', '.join(BACKENDS)}")
+    module, attribute = BACKENDS[name].split(":")
+    try:
+        backend: Backend = getattr(import_module(module), attribute)()
+    except ImportError as error:
+        raise EngineError(f"backend {name!r} is not installed here: {error}") from error
+    return backend
+
+
+__all__ = [
+    "BACKENDS",
+    "Array",
+    "AttentionHeads",
+    "Backend",
+    "DeltaNet",
+    "DeltaState",
+    "Dense",
+    "EmbeddingHandle",
+    "HostTensor",
+    "Indices",
+    "KVCache",
+    "LayerCache",
+    "LayerNorm",
+    "Linear",
+    "LinearHandle",
+    "Matrix",
+    "Norm",
+    "Packed",
+    "Ragged",
+    "RmsNorm",
+    "RotaryTable",
+    "Segment",
+    "SequenceCache",
+    "open_backend",
+]

@@ -1,0 +1,29 @@
+"""Which class runs which `model_type` of config.json, and how a checkpoint folder becomes a model."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from pagelift.backends import Backend
+from pagelift.core.errors import WeightsError
+from pagelift.models.config import load_config
+from pagelift.models.step import Model
+from pagelift.weights import WeightReader, load_checkpoint
+
+ARCHITECTURES = {
+    "qwen3_5": "pagelift.models.qwen3_5:Qwen35",
+    "qwen3_5_text": "pagelift.models.qwen3_5:Qwen35",
+}
+"""model_type to `module:class`, imported when first asked for. The class takes (Backend, ModelConfig, WeightReader)."""
+
+
+def open_model(folder: Path, backend: Backend) -> Model:
+    """Load a checkpoint folder onto a backend. Raises WeightsError when it is not complete, sound and supported."""
+    config = load_config(folder)
+    if config.model_type not in ARCHITECTURES:
+        raise WeightsError(f"model type {config.model_type!r} is not supported; supported are {', '.join(ARCHITECTURES)}")
+    module, attribute = ARCHITECTURES[config.model_type].split(":")
+    reader = WeightReader(load_checkpoint(folder), config.quantization)
+    model: Model = getattr(import_module(module), attribute)(backend, config, reader)
+    return model

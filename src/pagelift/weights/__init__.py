@@ -1,0 +1,28 @@
+"""From a checkpoint folder to the weights that a model asks for.
+
+    load_checkpoint(folder) -> Checkpoint      maps the files, tells the layout, renames; copies nothing
+    WeightReader(checkpoint, quantization)     what a model's constructor is given; checks every request
+    reader.linear("text.layers.0.mlp.gate_proj", 12288, 4096) -> Linear      dense or packed, as the file has it
+    reader.embedding("text.embed_tokens", 248320, 4096) -> Matrix
+    reader.norm("text.norm", 4096) -> float32  the factor itself in both layouts
+    reader.vector("text.layers.0.linear_attn.A_log", (32,)) -> float32
+    reader.finish()                            raises when tensors are left that nobody asked for
+
+Canonical names
+    text.*      the decoder: text.embed_tokens, text.layers.N.*, text.norm; below that the names of the HF layout
+    lm_head     absent when the embeddings are tied
+    vision.*    the vision tower: vision.patch_embed.proj, vision.pos_embed, vision.blocks.N.*, vision.merger.*
+    `mtp.*` tensors (multi-token prediction) are dropped wherever they stand.
+
+Layouts. HF and MLX files differ in names, in convolution weights and in RMS norms (HF stores w of 1 + w for all but
+`linear_attn.norm`). Which one a checkpoint has is read off the shape of its `linear_attn.conv1d.weight`: (channels, 1, kernel) is
+HF, (channels, kernel, 1) is MLX. Readers get the same values from both: convolutions arrive in HF order.
+
+Strictness. Missing, misshapen or left-over tensors, unknown element types, overlapping or truncated files are a
+`WeightsError` that names the tensor or the file.
+"""
+
+from pagelift.weights.checkpoint import Checkpoint, load_checkpoint
+from pagelift.weights.reader import WeightReader
+
+__all__ = ["Checkpoint", "WeightReader", "load_checkpoint"]

@@ -1,0 +1,99 @@
+"""What a model asks a checkpoint for: every request is checked against the file, and every tensor must be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pagelift.backends.tensors import Dense, Floats, HostTensor, Linear, Matrix, Packed
+from pagelift.core.errors import WeightsError
+from pagelift.weights.checkpoint import Checkpoint
+
+
+class WeightReader:
+    """Typed access to a checkpoint by canonical module or tensor name.
+
+    quantization: the `quantization` object of config.json; {} when nothing is packed. All methods raise WeightsError naming
+    the tensor as the file calls it.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, quantization: Mapping[str, Any]) -> None:
+        self._checkpoint = checkpoint
+        self._quantization = quantization
+        self._left = dict(checkpoint.tensors)
+
+    def linear(self, name: str, out_features: int, in_features: int, bias: bool = False) -> Linear:
+        """The linear layer `name`, from `<name>.weight` and, if packed, `.scales` and `.biases`."""
+        matrix = self.embedding(name, out_features, in_features)
+        return Linear(matrix, self._take(f"{name}.bias", (out_features,)) if bias else None)
+
+    def embedding(self, name: str, rows: int, features: int) -> Matrix:
+        """The matrix of the module `name`, dense or packed."""
+        if f"{name}.scales" not in self._left:
+            return Dense(self._take(f"{name}.weight", (rows, features)))
+        bits, group_size = self._format(name)
+        groups = (rows, features // group_size)
+        codes = self._take(f"{name}.weight", (rows, features * bits // 32))
+        return Packed(codes, self._take(f"{name}.scales", groups), self._take(f"{name}.biases", groups), bits, group_size)
+
+    def norm(self, name: str, size: int) -> Floats:
+        """The factors (size,) of an RMS norm that HF stores as w of 1 + w."""
+        weight = self._floats(f"{name}.weight", (size,))
+        return weight + np.float32(1) if self._checkpoint.layout == "hf" else weight
+
+    def vector(self, name: str, shape: tuple[int, ...]) -> Floats:
+        """The tensor `name` as it is, in float32."""
+        return self._floats(name, shape)
+
+    def conv1d(self, name: str, channels: int, kernel: int) -> Floats:
+        """A depthwise convolution's weights (channels, kernel)."""
+        hf = self._checkpoint.layout == "hf"
+        return self._floats(f"{name}.weight", (channels, 1, kernel) if hf else (channels, kernel, 1)).reshape(channels, kernel)
+
+    def patch_projection(self, name: str, out_features: int, patch: tuple[int, int, int, int]) -> Linear:
+        """A patch convolution as a linear layer over flattened patches. patch: channels, frames, rows, columns."""
+        channels, *place = patch
+        if self._checkpoint.layout == "hf":
+            weight = self._take(f"{name}.weight", (out_features, channels, *place))
+            array = weight.array
+        else:
+            weight = self._take(f"{name}.weight", (out_features, *place, channels))
+            array = np.moveaxis(weight.array, -1, 1)
+        matrix = Dense(HostTensor(array.reshape(out_features, -1), weight.dtype))
+        return Linear(matrix, self._take(f"{name}.bias", (out_features,)))
+
+    def finish(self) -> None:
+        """Raises WeightsError when the checkpoint holds tensors that the model did not ask for."""
+        if self._left:
+            names = sorted(self._checkpoint.original[name] for name in self._left)
+            raise WeightsError(f"{self._checkpoint.folder} has {len(names)} tensors that the model does not know, first {names[0]}")
+
+    def _floats(self, name: str, shape: tuple[int, ...]) -> Floats:
+        tensor = self._take(name, shape)
+        if tensor.dtype == "u32":
+            raise WeightsError(f"{self._checkpoint.folder}: tensor {self._checkpoint.original[name]} must hold floats")
+        return tensor.to_float32()
+
+    def _take(self, name: str, shape: tuple[int, ...]) -> HostTensor:
+        tensor = self._left.pop(name, None)
+        if tensor is None:
+            raise WeightsError(f"{self._checkpoint.folder} has no tensor for {name}")
+        if tensor.shape != shape:
+            found = self._checkpoint.original[name]
+            raise WeightsError(f"{self._checkpoint.folder}: tensor {found} has shape {tensor.shape}; the model needs {shape}")
+        return tensor
+
+    def _format(self, name: str) -> tuple[int, int]:
+        """Bits and group size of a packed module: its own override in config.json, else the defaults there."""
+        module = self._checkpoint.original[f"{name}.scales"].removesuffix(".scales")
+        override = self._quantization.get(module, {})
+        values = {**self._quantization, **override} if isinstance(override, Mapping) else {}
+        bits, group_size, mode = values.get("bits"), values.get("group_size"), values.get("mode", "affine")
+        if type(bits) is not int or type(group_size) is not int or group_size < 1 or mode != "affine":
+            raise WeightsError(
+                f"{self._checkpoint.folder}: {module} is packed, but config.json does not give bits, group_size and mode 'affine' "
+                f"for it; it gives {override or dict(list(self._quantization.items())[:4])!r}"
+            )
+        return bits, group_size
