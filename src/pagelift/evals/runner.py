@@ -1,0 +1,89 @@
+"""Runs an engine over evaluation cases and scores what comes out."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pagelift.core import EngineError, Json, PageContent, PageliftError
+from pagelift.evals.cache import cached_contents
+from pagelift.evals.cases import Case
+from pagelift.evals.scoring import Score
+from pagelift.extract import Extractor
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How cases are run. cache: folder for page contents, see `cached_contents`; None reads every document anew."""
+
+    engine: str = "layout"
+    cache: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One case after its run. data: the prediction, None after an error. seconds: wall time from opening to result."""
+
+    case: Case
+    score: Score
+    data: Json
+    pages: int
+    seconds: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPage:
+    """A page without its document: content from the cache, no picture."""
+
+    content: PageContent
+
+    @property
+    def number(self) -> int:
+        return self.content.number
+
+    def image(self, dpi: float) -> Image:  # noqa: ARG002
+        raise EngineError("an evaluation with --cache has no page pictures; run it without")
+
+
+def run_cases(cases: Sequence[Case], run: Run, jobs: int = 1) -> Iterator[Outcome]:
+    """Run every case, in order. jobs: processes. A document that fails is an outcome with an error, never an exception."""
+    if jobs == 1:
+        for case in cases:
+            yield run_case(case, run)
+        return
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(run_case, cases, [run] * len(cases))
+
+
+def run_case(case: Case, run: Run) -> Outcome:
+    """Run and score one case. Raises OSError or ValueError when the case's own files cannot be read."""
+    truth = case.truth()
+    start = time.perf_counter()
+    try:
+        extractor = _extractor(str(case.schema), run.engine)
+        if run.cache is None:
+            extraction = extractor.extract(case.document)
+        else:
+            pages = [CachedPage(content) for content in cached_contents(case.document, run.cache)]
+            start = time.perf_counter()  # with a cache only the engine is timed
+            extraction = extractor.extract_pages(pages, source=str(case.document))
+    except PageliftError as error:
+        seconds = time.perf_counter() - start
+        return Outcome(case, case.scorer.missing(truth), None, 0, seconds, f"{type(error).__name__}: {error}")
+    seconds = time.perf_counter() - start
+    return Outcome(case, case.scorer.score(truth, extraction.data), extraction.data, extraction.pages, seconds)
+
+
+@lru_cache(maxsize=8)
+def _extractor(schema: str, engine: str) -> Extractor:
+    return Extractor(Path(schema), engine)

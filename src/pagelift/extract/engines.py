@@ -1,0 +1,96 @@
+"""The seam between extraction and its engines: what an engine is given, what it hands back, and which there are.
+
+A new engine is a class with `name` and `extract`, and one line in `ENGINES`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+from pagelift.core import ConfigError, EngineError, Limits, PageContent, Proposal
+from pagelift.schema import Schema
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+OcrMode = Literal["auto", "never", "always"]
+Nulls = Literal["allowed", "declared"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractOptions:
+    """How documents and schemas are read. Raises ConfigError for unknown values.
+
+    ocr: "auto" recognises characters only on pages without a sound text layer. nulls: "allowed" lets every scalar come
+    back null, "declared" only those whose schema says so. strict: refuse schemas with constraints that cannot be enforced.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    ocr: OcrMode = "auto"
+    nulls: Nulls = "allowed"
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ocr not in ("auto", "never", "always"):
+            raise ConfigError(f"ocr is {self.ocr!r}; give auto, never or always")
+        if self.nulls not in ("allowed", "declared"):
+            raise ConfigError(f"nulls is {self.nulls!r}; give allowed or declared")
+
+
+class ReadablePage(Protocol):
+    """What engines see of a page; a `documents.Page` is one. number: from 1. content and image are made when asked for."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def content(self) -> PageContent: ...
+
+    def image(self, dpi: float) -> Image: ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Reads values for a schema from pages.
+
+    An engine may leave keys out and give values that break the schema: the extractor completes, drops and validates.
+    It raises EngineError when it cannot work at all, DocumentError when a page cannot be read.
+    """
+
+    name: str
+
+    def extract(self, pages: Iterable[ReadablePage], schema: Schema, options: ExtractOptions) -> Proposal: ...
+
+
+class LayoutEngine:
+    """The built-in engine: words, labels and geometry, no weights."""
+
+    name = "layout"
+
+    def extract(self, pages: Iterable[ReadablePage], schema: Schema, options: ExtractOptions) -> Proposal:  # noqa: ARG002
+        from pagelift.layout import extract_pages
+
+        start = time.perf_counter()
+        contents = [page.content for page in pages]
+        read = time.perf_counter()
+        proposal = extract_pages(contents, schema)
+        seconds = {"words_s": round(read - start, 4), "engine_s": round(time.perf_counter() - read, 4)}
+        warnings = [f"page {content.number}: {warning}" for content in contents for warning in content.warnings]
+        return Proposal(proposal.data, proposal.fields, (*warnings, *proposal.warnings), {**proposal.metadata, **seconds})
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "layout": LayoutEngine,
+}
+
+
+def load_engine(name: str) -> Engine:
+    """The engine called `name`; "auto" is the best one that is ready to work. Raises EngineError for an unknown name."""
+    if name == "auto":
+        name = "layout"
+    if name not in ENGINES:
+        raise EngineError(f"there is no engine {name!r}; choose auto, {', '.join(sorted(ENGINES))}")
+    return ENGINES[name]()
