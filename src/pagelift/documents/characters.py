@@ -6,24 +6,14 @@ import ctypes
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pypdfium2.raw as pdfium
 
 INVISIBLE_MODES = (3, 7)  # neither filled nor stroked (PDF 32000-1, table 106)
 BOLD_WEIGHT = 600
-OBSCURE = {0x00AD: "-", 0x0002: "-", 0xFFFE: "-"}  # hyphens at a line's end, as PDFium reports them
-
-
-class Character(NamedTuple):
-    """A character and its loose box (advance width by font height) in PDF user space: y grows upwards."""
-
-    text: str
-    left: float
-    bottom: float
-    right: float
-    top: float
-    style: Style
+BOLD_NAMES = (b"bold", b"black", b"heavy")
+LINE_END_HYPHENS = {0x00AD: "-", 0x0002: "-", 0xFFFE: "-"}  # as PDFium reports hyphens
 
 
 @dataclass(slots=True, eq=False)
@@ -42,8 +32,20 @@ class Style:
     address: int
 
 
+Character = tuple[str, float, float, float, float, Style]
+"""Text, and left, bottom, right, top of its loose box (advance width by font height) in PDF user space: y grows upwards."""
 BREAK = None
 """Stands for white space of the text layer in a sequence of characters."""
+
+
+def _with_plain_pointers(function: Any, result: Any, *arguments: Any) -> Any:
+    """The same C function without typed pointers, which cost more than the calls themselves."""
+    return ctypes.CFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value)
+
+
+_get_unicode = _with_plain_pointers(pdfium.FPDFText_GetUnicode, ctypes.c_uint, ctypes.c_void_p, ctypes.c_int)
+_get_box = _with_plain_pointers(pdfium.FPDFText_GetLooseCharBox, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+_get_object = _with_plain_pointers(pdfium.FPDFText_GetTextObject, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 
 
 def read_characters(text_page: Any) -> Iterator[Character | None]:
@@ -51,16 +53,17 @@ def read_characters(text_page: Any) -> Iterator[Character | None]:
 
     White space that PDFium guessed is left out: words are separated by their geometry.
     """
-    get_unicode, get_box, get_object = pdfium.FPDFText_GetUnicode, pdfium.FPDFText_GetLooseCharBox, pdfium.FPDFText_GetTextObject
+    pointer = ctypes.c_void_p(ctypes.cast(text_page, ctypes.c_void_p).value)
     rect = pdfium.FS_RECTF()
-    rect_reference = ctypes.byref(rect)
-    styles: dict[int | None, Style] = {}
+    rect_pointer = ctypes.c_void_p(ctypes.addressof(rect))
+    styles: dict[int, Style] = {}
+    style_reader = _StyleReader(text_page)
     style: Style | None = None
     previous = -1
     high = 0
     for index in range(max(pdfium.FPDFText_CountChars(text_page), 0)):
-        code = get_unicode(text_page, index)
-        if code <= 32 and code not in OBSCURE:
+        code = _get_unicode(pointer, index)
+        if code <= 32 and code not in LINE_END_HYPHENS:
             if not pdfium.FPDFText_IsGenerated(text_page, index):
                 yield BREAK
             continue
@@ -68,42 +71,54 @@ def read_characters(text_page: Any) -> Iterator[Character | None]:
             high, code = (code, 0) if code < 0xDC00 else (0, 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00 if high else 0)
             if not code:
                 continue
-        text = OBSCURE.get(code) or (chr(code) if code < 0x110000 else "\ufffd")
+        text = LINE_END_HYPHENS.get(code) or (chr(code) if code < 0x110000 else "\ufffd")
         if text.isspace():
             yield BREAK
             continue
-        get_box(text_page, index, rect_reference)
-        handle = get_object(text_page, index)
-        address = ctypes.cast(handle, ctypes.c_void_p).value if handle else None
+        _get_box(pointer, index, rect_pointer)
+        address = _get_object(pointer, index) or 0
         if style is None or address != previous:
             style = styles.get(address)
             if style is None:
-                style = styles[address] = _style(text_page, index, handle, address or 0)
-            previous = address or 0
-        yield Character(text, rect.left, rect.bottom, rect.right, rect.top, style)
+                style = styles[address] = style_reader.read(index, address)
+            previous = address
+        yield text, rect.left, rect.bottom, rect.right, rect.top, style
 
 
-def _style(text_page: Any, index: int, handle: Any, address: int) -> Style:
-    matrix = pdfium.FS_MATRIX()
-    size = pdfium.FPDFText_GetFontSize(text_page, index)
-    angle = 0.0
-    if pdfium.FPDFText_GetMatrix(text_page, index, matrix):
-        size *= math.hypot(matrix.c, matrix.d)
-        angle = math.degrees(math.atan2(matrix.b, matrix.a))
-    red, green, blue, alpha = (ctypes.c_uint(0) for _ in range(4))
-    mode = 0
-    if handle:
+class _StyleReader:
+    """Reads styles of one text page; keeps its C variables, and what it knows of each font, from call to call."""
+
+    def __init__(self, text_page: Any) -> None:
+        self._text_page = text_page
+        self._matrix = pdfium.FS_MATRIX()
+        self._color = tuple(ctypes.c_uint(0) for _ in range(4))
+        self._bold_fonts: dict[int, bool] = {}
+
+    def read(self, index: int, address: int) -> Style:
+        """The style of character `index`, drawn by the text object at `address`, 0 if there is none."""
+        size = pdfium.FPDFText_GetFontSize(self._text_page, index)
+        angle = 0.0
+        matrix = self._matrix
+        if pdfium.FPDFText_GetMatrix(self._text_page, index, matrix):
+            size *= math.hypot(matrix.c, matrix.d)
+            angle = math.degrees(math.atan2(matrix.b, matrix.a)) if matrix.b or matrix.a < 0 else 0.0
+        if not address:
+            return Style(angle, abs(size), False, False, (0, 0, 0, 255), 0)
+        handle = ctypes.cast(address, pdfium.FPDF_PAGEOBJECT)
         mode = pdfium.FPDFTextObj_GetTextRenderMode(handle)
-        if not pdfium.FPDFPageObj_GetFillColor(handle, red, green, blue, alpha):
-            alpha.value = 255
-    bold = mode == 2 or pdfium.FPDFText_GetFontWeight(text_page, index) >= BOLD_WEIGHT or _has_bold_name(text_page, index)
-    color = (red.value, green.value, blue.value, alpha.value)
-    return Style(angle, abs(size), bold, mode in INVISIBLE_MODES, color, address)
+        color = (0, 0, 0, 255)
+        if pdfium.FPDFPageObj_GetFillColor(handle, *self._color):
+            red, green, blue, alpha = self._color
+            color = red.value, green.value, blue.value, alpha.value
+        return Style(angle, abs(size), mode == 2 or self._is_bold(handle), mode in INVISIBLE_MODES, color, address)
 
-
-def _has_bold_name(text_page: Any, index: int) -> bool:
-    buffer = ctypes.create_string_buffer(128)
-    flags = ctypes.c_int(0)
-    pdfium.FPDFText_GetFontInfo(text_page, index, buffer, len(buffer), flags)
-    name = buffer.value.lower()
-    return any(mark in name for mark in (b"bold", b"black", b"heavy", b"semibold", b",b"))
+    def _is_bold(self, handle: Any) -> bool:
+        font = pdfium.FPDFTextObj_GetFont(handle)
+        address = ctypes.cast(font, ctypes.c_void_p).value or 0
+        bold = self._bold_fonts.get(address)
+        if bold is None:
+            buffer = ctypes.create_string_buffer(128)
+            pdfium.FPDFFont_GetBaseFontName(font, buffer, len(buffer))
+            bold = pdfium.FPDFFont_GetWeight(font) >= BOLD_WEIGHT or any(mark in buffer.value.lower() for mark in BOLD_NAMES)
+            self._bold_fonts[address] = bold
+        return bold

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pypdfium2
@@ -13,39 +11,18 @@ import pypdfium2.raw as pdfium
 
 from pagelift.core.errors import CorruptDocument, PasswordRequired, UnsupportedDocument
 from pagelift.documents.characters import read_characters
+from pagelift.documents.forms import PackedWord, Widget, mark_values, read_widgets
+from pagelift.documents.frame import Frame, frame_of
+from pagelift.documents.graphics import Graphics, read_graphics
+from pagelift.documents.soundness import Drawn, judge
+from pagelift.documents.visibility import Raster, sort_by_visibility
 from pagelift.documents.wire import Header
 from pagelift.documents.words import Run, group_characters
 
-Corners = list[float]
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The shown part of a page in PDF user space, and how it is turned: what maps PDFium's boxes to page points."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-    rotation: int
-
-    @property
-    def size(self) -> tuple[float, float]:
-        width, height = self.right - self.left, self.top - self.bottom
-        return (height, width) if self.rotation in (90, 270) else (width, height)
-
-    def show(self, box: tuple[float, float, float, float]) -> Corners:
-        """Left, bottom, right, top in user space to x0, top, x1, bottom as shown."""
-        left, bottom, right, top = box
-        if self.rotation == 90:
-            corners = (bottom - self.bottom, left - self.left, top - self.bottom, right - self.left)
-        elif self.rotation == 180:
-            corners = (self.right - right, bottom - self.bottom, self.right - left, top - self.bottom)
-        elif self.rotation == 270:
-            corners = (self.top - top, self.right - right, self.top - bottom, self.right - left)
-        else:
-            corners = (left - self.left, self.top - top, right - self.left, self.top - bottom)
-        return [round(v, 2) for v in corners]
+SUSPICION_PIXELS = 4_000_000
+MAX_SIDE_PX = 30_000
+MAX_HIDDEN = 2_000
+SCAN_SHARE = 0.5  # of the page's area under pictures: invisible text over it is the OCR layer of a scan
 
 
 class PdfFile:
@@ -53,11 +30,14 @@ class PdfFile:
 
     def __init__(self, source: str | bytes, password: str | None) -> None:
         self.warnings: list[str] = []
+        self._widgets: dict[int, list[Widget]] = {}
         try:
             self._document = pypdfium2.PdfDocument(source, password=password)
         except pypdfium2.PdfiumError as error:
             raise _opening_error(error, password) from error
         self._document.init_forms()
+        if self._document.get_formtype() == pdfium.FORMTYPE_XFA_FULL:
+            self.warnings.append("it is an XFA form: only its AcroForm part is read")
         self.page_count = len(self._document)
         if self.page_count == 0:
             self._document.close()
@@ -74,29 +54,77 @@ class PdfFile:
         return size.width, size.height
 
     def content(self, page: int) -> Header:
+        """Words, fields and lines of a page, packed for the protocol: see worker.py and core.page.
+
+        pictures: boxes of image objects. text: the verdict of `soundness.judge` on the words.
+        """
+        widgets = self._flatten(page)
         with self._page(page) as loaded:
-            frame = _frame(loaded)
-            width_pt, height_pt = frame.size
+            frame = frame_of(loaded.raw)
             text_page = loaded.get_textpage()
             runs = group_characters(read_characters(text_page.raw))
-            words = [packed for run in runs if (packed := _pack(run, frame)) is not None]
-            return {"width_pt": width_pt, "height_pt": height_pt, "words": words, "hidden_words": [], "form_fields": [], "rules": [],
-                    "pictures": [], "text": "sound", "warnings": []}
+            text_page.close()
+            graphics = read_graphics(loaded.raw)
+            seen = sort_by_visibility(runs, graphics, frame, lambda dpi: self._raster(loaded, frame, dpi))
+        warnings = []
+        share = _picture_share(graphics, frame)
+        if share >= SCAN_SHARE and len(seen.overlay) > len(seen.visible):
+            hidden = set(seen.hidden)
+            seen.visible = [run for run in runs if run not in hidden]
+            warnings.append("the words come from an invisible text layer over a scan; use ocr=always to read the scan instead")
+        else:
+            seen.hidden += seen.overlay
+        if seen.hidden:
+            warnings.append(f"{len(seen.hidden)} words of the text layer cannot be seen on the page and are not used")
+        words = _pack(seen.visible, frame)
+        verdict = judge([w[0] for w in words], Drawn(share, graphics.paths))
+        width_pt, height_pt = frame.size
+        return {
+            "width_pt": width_pt,
+            "height_pt": height_pt,
+            "words": mark_values(words, widgets),
+            "hidden_words": _pack(seen.hidden[:MAX_HIDDEN], frame),
+            "form_fields": [w.pack() for w in widgets],
+            "rules": [frame.show(r) for r in graphics.rules],
+            "pictures": [frame.show(p) for p in graphics.pictures],
+            "text": verdict,
+            "warnings": warnings,
+        }
+
+    def _flatten(self, page: int) -> list[Widget]:
+        """The form fields of a page, which is then flattened so that their values are in its text layer. Safe to repeat."""
+        if page not in self._widgets:
+            with self._page(page) as loaded:
+                form = self._document.formenv
+                widgets, printed = read_widgets(loaded.raw, form and form.raw, frame_of(loaded.raw))
+                if printed:
+                    pdfium.FPDFPage_Flatten(loaded.raw, pdfium.FLAT_NORMALDISPLAY)
+            if not printed:
+                return widgets
+            self._widgets[page] = widgets
+        return self._widgets[page]
+
+    def _raster(self, loaded: Any, frame: Frame, dpi: float) -> Raster:
+        header, rows = self._render(loaded, frame, dpi, SUSPICION_PIXELS)
+        return Raster(rows, header["width_px"], header["height_px"], header["stride"], header["width_px"] / frame.size[0])
 
     def picture(self, page: int, dpi: float, max_pixels: int) -> tuple[Header, memoryview]:
         """The page as rows of BGR pixels, annotations and forms drawn; smaller than `dpi` asks for if above `max_pixels`."""
         with self._page(page) as loaded:
-            width_pt, height_pt = _frame(loaded).size
-            scale = min(dpi / 72, (max_pixels / max(width_pt * height_pt, 1e-6)) ** 0.5, 30_000 / max(width_pt, height_pt, 1e-6))
-            width_px, height_px = max(1, round(width_pt * scale)), max(1, round(height_pt * scale))
-            bitmap = pypdfium2.PdfBitmap.new_native(width_px, height_px, pdfium.FPDFBitmap_BGR)
-            bitmap.fill_rect((255, 255, 255, 255), 0, 0, width_px, height_px)
-            arguments = (0, 0, width_px, height_px, 0, pdfium.FPDF_ANNOT)
-            pdfium.FPDF_RenderPageBitmap(bitmap.raw, loaded.raw, *arguments)
-            if self._document.formenv:
-                pdfium.FPDF_FFLDraw(self._document.formenv.raw, bitmap.raw, loaded.raw, *arguments)
-            header = {"width_px": width_px, "height_px": height_px, "stride": bitmap.stride, "mode": "BGR"}
-            return header, memoryview(bitmap.buffer).cast("B")
+            return self._render(loaded, frame_of(loaded.raw), dpi, max_pixels)
+
+    def _render(self, loaded: Any, frame: Frame, dpi: float, max_pixels: int) -> tuple[Header, memoryview]:
+        width_pt, height_pt = frame.size
+        scale = min(dpi / 72, (max_pixels / (width_pt * height_pt)) ** 0.5, MAX_SIDE_PX / max(width_pt, height_pt))
+        width_px, height_px = max(1, int(width_pt * scale)), max(1, int(height_pt * scale))
+        bitmap = pypdfium2.PdfBitmap.new_native(width_px, height_px, pdfium.FPDFBitmap_BGR)
+        bitmap.fill_rect((255, 255, 255, 255), 0, 0, width_px, height_px)
+        arguments = (0, 0, width_px, height_px, 0, pdfium.FPDF_ANNOT)
+        pdfium.FPDF_RenderPageBitmap(bitmap.raw, loaded.raw, *arguments)
+        if self._document.formenv:
+            pdfium.FPDF_FFLDraw(self._document.formenv.raw, bitmap.raw, loaded.raw, *arguments)
+        header = {"width_px": width_px, "height_px": height_px, "stride": bitmap.stride, "mode": "BGR"}
+        return header, memoryview(bitmap.buffer).cast("B")
 
     @contextmanager
     def _page(self, page: int) -> Iterator[Any]:
@@ -121,16 +149,19 @@ def _opening_error(error: Exception, password: str | None) -> Exception:
     return CorruptDocument("the PDF is damaged or truncated; save it again with another program")
 
 
-def _frame(page: Any) -> Frame:
-    rect = pdfium.FS_RECTF()
-    rotation = pdfium.FPDFPage_GetRotation(page.raw) % 4 * 90
-    if not pdfium.FPDF_GetPageBoundingBox(page.raw, ctypes.byref(rect)):
-        return Frame(0, 0, 612, 792, rotation)
-    return Frame(rect.left, rect.bottom, rect.right, rect.top, rotation)
+def _picture_share(graphics: Graphics, frame: Frame) -> float:
+    """Share of the page's area under pictures, at most 1; strips of a scan add up."""
+    area = 0.0
+    for left, bottom, right, top in graphics.pictures:
+        width = min(right, frame.right) - max(left, frame.left)
+        height = min(top, frame.top) - max(bottom, frame.bottom)
+        area += max(width, 0) * max(height, 0)
+    return min(area / ((frame.right - frame.left) * (frame.top - frame.bottom)), 1.0)
 
 
-def _pack(run: Run, frame: Frame) -> list[Any] | None:
-    text = run.text
-    if not text:
-        return None
-    return [text, *frame.show(run.box()), "text", 1.0, run.style.bold, round(run.style.size_pt, 2), None]
+def _pack(runs: Iterable[Run], frame: Frame) -> list[PackedWord]:
+    return [
+        [text, *frame.show(run.box()), "text", 1.0, run.style.bold, round(run.style.size_pt, 2), None]
+        for run in runs
+        if (text := run.text)
+    ]
