@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from pagelift.core import Box, union
 from pagelift.layout import lexicon
@@ -73,7 +74,7 @@ def label_match(query: Query, text: str) -> float:
     item_text = query.kind in ("text", "name") and concepts & FAMILIES[0]
     if query.against and not item_text:
         score -= 0.5 * lexicon.weight(query.against & concepts) / heading
-    if "%" in text and query.kind != "percent" or query.kind == "percent" and "amount" in concepts:
+    if ("%" in text and query.kind != "percent") or (query.kind == "percent" and "amount" in concepts):
         score -= 0.4
     if query.kind in ("number", "percent") and concepts & {"number", "code", "date", "reference"} and not query.label & concepts:
         score -= 0.5
@@ -114,7 +115,12 @@ def _best_band(page: PageLayout, core: int, queries: Sequence[Query]) -> Header:
     header = Header(page, first, last, _cells(page, core, first, last))
     _match(header, queries)
     following = page.lines[last + 1] if last + 1 < len(page.lines) else None
-    if following and _may_be_part(following) and following.box.top - page.lines[last].box.bottom < 0.45 * page.unit and len(following.segments) > 1:
+    if (
+        following
+        and _may_be_part(following)
+        and following.box.top - page.lines[last].box.bottom < 0.45 * page.unit
+        and len(following.segments) > 1
+    ):
         taller = Header(page, first, last + 1, _cells(page, core, first, last + 1))
         _match(taller, queries)
         if taller.score > header.score + 0.25:
@@ -145,7 +151,7 @@ def _stacks(line: Line, core: Sequence[Line], next_to: Line, page: PageLayout) -
             return False
     overlapping = sum(any(s.box.overlap_x(c.box) > 0 for c in cells) for s in line.segments)
     beside = gap < -0.2 * page.unit  # lines that share height: cells set higher or lower than the others
-    return beside or overlapping == len(line.segments) and len(line.segments) <= max(2, 0.7 * len(cells))
+    return beside or (overlapping == len(line.segments) and len(line.segments) <= max(2, 0.7 * len(cells)))
 
 
 def _may_be_part(line: Line) -> bool:
@@ -203,23 +209,16 @@ def _split(seg: Segment, below: Sequence[Line]) -> Iterator[list[Token]]:
 
 
 def _divide(tokens: list[Token], ranges: list[tuple[float, float]]) -> Iterator[list[Token]]:
-    """Consecutive tokens by the nearest of the ranges; wide gaps decide where the boundary is open."""
-    best, cut = 0.0, None
-    parts = len(ranges)
-    if parts > 2 or len(tokens) > parts:
-        groups: list[list[Token]] = [[] for _ in ranges]
-        position = 0
-        for token in tokens:
-            distances = [max(x0 - token.box.center_x, token.box.center_x - x1, 0.0) + 0.001 * abs((x0 + x1) / 2 - token.box.center_x) for x0, x1 in ranges]
-            position = max(position, distances.index(min(distances)))
-            groups[position].append(token)
-        yield from (g for g in groups if g)
-        return
-    for i in range(1, len(tokens)):
-        gap = tokens[i].box.x0 - tokens[i - 1].box.x1
-        if gap > best or cut is None:
-            best, cut = gap, i
-    yield from (part for part in (tokens[:cut], tokens[cut:]) if part)
+    """Consecutive tokens, cut where the parts stand best over the ranges: by a shared edge or centre."""
+
+    def misfit(part: list[Token], x0: float, x1: float) -> float:
+        left, right = part[0].box.x0, part[-1].box.x1
+        return min(abs(left - x0), abs(right - x1), abs(left + right - x0 - x1) / 2)
+
+    parts = min(len(ranges), len(tokens), 5)
+    bounds = [(0, *cuts, len(tokens)) for cuts in combinations(range(1, len(tokens)), parts - 1)]
+    best = min(bounds, key=lambda c: sum(misfit(tokens[a:b], *r) for a, b, r in zip(c, c[1:], ranges, strict=False)))
+    yield from (tokens[a:b] for a, b in zip(best, best[1:], strict=False))
 
 
 def _match(header: Header, queries: Sequence[Query]) -> None:

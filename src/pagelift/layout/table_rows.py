@@ -1,0 +1,212 @@
+"""From the lines of a table's body to rows: which lines start a row, continue one, or belong to none."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pagelift.layout import lexicon
+from pagelift.layout.lines import Line, PageLayout
+from pagelift.layout.table_columns import Cells, Column, kind_of
+
+_TOTAL_START = re.compile(
+    r"\W*(?:sub-?\s?totaa?l|grand\s?total|total|totaal|totale|totaux|totais|summe|gesamt(?:summe|betrag)?\b|zwischensumme|endsumme|rechnungssumme|rechnungsbetrag"
+    r"|übertrag|saldovortrag|carr(?:ied|y)[\s-]?forward|brought[\s-]?forward|b/?fwd|c/?fwd|à reporter|a reporter|report\b|somma|riporto|suma y sigue|suma|somme"
+    r"|amount due|balance (?:due|brought|carried|forward)|(?:opening|closing|ending|beginning|previous|new|starting)\s?balance|kontostand|(?:alter|neuer|anfangs|end)\s?-?(?:saldo|kontostand)"
+    r"|ancien solde|nouveau solde|solde (?:au|pr[ée]c|initial|final)|saldo (?:anterior|inicial|final|actual|iniziale|finale)|beginsaldo|eindsaldo|zahlbetrag|net à payer)",
+    re.I,
+)
+_STAND_IN = re.compile(r"[A-Z]{2,4}|n/?a|[-–—]+|(?:incl|inkl|frei|gratis|free|offert)\.?", re.I)
+"""What stands in a column of numbers or times instead of a value: DNS, n/a, a dash, "incl."."""
+_TOTAL_CONCEPTS = frozenset({"total", "net", "gross", "tax", "balance", "paid", "rounding", "cash", "change"})
+_TOTAL_COMPANIONS = _TOTAL_CONCEPTS | {
+    "amount", "invoice", "due", "opening", "closing", "currency", "value", "eur", "usd", "gbp", "chf", "discount", "shipping_cost", "price", "delivery", "date", "rate", "page",
+}  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class RawRow:
+    """Lines of one row. keys: key groups that have a value. loose: lines that may belong to it by position only."""
+
+    lines: list[Cells] = field(default_factory=list)
+    keys: set[int] = field(default_factory=set)
+
+    @property
+    def page(self) -> PageLayout:
+        return self.lines[0].page
+
+    @property
+    def top(self) -> float:
+        return self.lines[0].box.top
+
+
+@dataclass(slots=True, eq=False)
+class RowModel:
+    """What the lines of a table are judged by. keys: column to key group, for columns whose values occur once a row.
+    texts: columns of text properties. amount: the column of the line total, None when there is none."""
+
+    columns: Sequence[Column]
+    keys: dict[int, int]
+    texts: frozenset[int]
+    amount: int | None = None
+
+
+def is_total(line: Line) -> bool:
+    """Whether a line states a total, a balance or a sum carried over instead of an entry."""
+    for seg in line.segments[:4]:
+        if not re.search(r"[^\W\d_]{2}", seg.text):
+            continue
+        if _TOTAL_START.match(seg.text):
+            return True
+        words = lexicon.bag(re.sub(r"[\d.,%€$£()]+", " ", seg.text))
+        if words and len(seg.tokens) <= 7 and words & _TOTAL_CONCEPTS and words <= _TOTAL_COMPANIONS:
+            return True
+    return False
+
+
+def strength(cells: Cells, model: RowModel) -> int:
+    """Number of key groups that a line fills with a value of the column's kind."""
+    return len(filled_keys(cells, model))
+
+
+def filled_keys(cells: Cells, model: RowModel) -> set[int]:
+    found = set()
+    for column, group in model.keys.items():
+        text = cells.text(column)
+        if text and _is_key_value(text, model.columns[column]):
+            found.add(group)
+    return found
+
+
+def _is_key_value(text: str, column: Column) -> bool:
+    kind, main = kind_of(text), column.main_kind
+    if kind == main or main in ("code", "text"):
+        return True
+    if main in ("number", "percent", "clock"):
+        return kind in ("number", "percent", "clock") or bool(_STAND_IN.fullmatch(text))
+    return False
+
+
+def build_rows(body: Sequence[Cells], model: RowModel) -> list[RawRow]:
+    """Rows from body lines in reading order."""
+    if not model.keys:
+        return _rows_of_texts(body, model)
+    rows: list[RawRow] = []
+    waiting: list[Cells] = []
+    for cells in body:
+        keys = filled_keys(cells, model)
+        current = rows[-1] if rows else None
+        if not keys:
+            waiting.append(cells)
+            continue
+        if current is not None and _continues(current, cells, keys, model):
+            current.lines += [*waiting, cells]
+            current.keys |= keys
+        else:
+            row = RawRow([cells], keys)
+            _share_out(waiting, current, row, model)
+            rows.append(row)
+        waiting = []
+    if rows:
+        _share_out(waiting, rows[-1], None, model)
+    return rows
+
+
+def _continues(row: RawRow, cells: Cells, keys: set[int], model: RowModel) -> bool:
+    """Whether a line with key values still belongs to the row: it repeats none of them and stands close."""
+    if keys & row.keys or row.lines[-1].page is not cells.page:
+        return False
+    distance = cells.box.top - row.lines[-1].box.bottom
+    if distance > 2.5 * cells.page.unit:
+        return False
+    has_text = any(cells.text(c) for c in model.texts)
+    row_has_text = any(line.text(c) for line in row.lines for c in model.texts)
+    complete = len(row.keys) >= len(set(model.keys.values())) - 1 and len(row.keys) > 1
+    return not (has_text and row_has_text and (complete or len(keys) > 1))
+
+
+def _share_out(waiting: list[Cells], before: RawRow | None, after: RawRow | None, model: RowModel) -> None:
+    """Lines without key values between two rows go to the row that lacks text, else to the row before while they stand close."""
+
+    def has_text(row: RawRow | None) -> bool:
+        return row is not None and any(line.text(c) for line in row.lines for c in model.texts)
+
+    if after is not None and not has_text(after) and model.texts:
+        split = _widest_gap(before, waiting, after) if before is not None else max(0, len(waiting) - 1)
+        mine = [w for w in waiting[split:] if w.page is after.page]
+        after.lines[:0] = mine
+        waiting = waiting[:split]
+    if before is None:
+        return
+    for line in waiting:
+        last = before.lines[-1]
+        if line.page is not last.page or line.box.top - last.box.bottom > 2.2 * line.page.unit:
+            break
+        before.lines.append(line)
+
+
+def _widest_gap(before: RawRow, waiting: list[Cells], after: RawRow) -> int:
+    """Where lines between two rows divide: at the widest gap, the earliest of equals."""
+    boxes = [before.lines[-1], *waiting, after.lines[0]]
+    gaps = [b.box.top - a.box.bottom if a.page is b.page else 1e3 for a, b in zip(boxes, boxes[1:], strict=False)]
+    return max(range(len(gaps)), key=lambda i: gaps[i] - 0.01 * i)
+
+
+def _rows_of_texts(body: Sequence[Cells], model: RowModel) -> list[RawRow]:
+    """Rows of a table without numbers or dates: a line that fills the leading column and another one starts a row."""
+    wide = [c for c in body if len(c.cells) > 1]
+    if not wide:
+        return []
+    counts = {i: sum(i in c.cells for c in wide) for i in range(len(model.columns))}
+    leading = next(i for i in range(len(model.columns)) if counts[i] >= 0.7 * max(counts.values()))
+    rows: list[RawRow] = []
+    for cells in body:
+        assigned = sum(bool(cells.text(c)) for c in model.texts)
+        if leading in cells.cells and (len(cells.cells) > 1 or (assigned and len(model.texts) == 1)):
+            rows.append(RawRow([cells], set()))
+        elif rows and rows[-1].page is cells.page and cells.box.top - rows[-1].lines[-1].box.bottom < 1.2 * cells.page.unit:
+            rows[-1].lines.append(cells)
+    return rows
+
+
+def drop_weak(rows: list[RawRow], model: RowModel) -> list[RawRow]:
+    """Leave out rows that lack what nearly all full rows have: notes, sub-lines and headings that look like rows."""
+    if len(rows) < 2 or not model.keys:
+        return rows
+    usual = usual_strength([len(r.keys) for r in rows])
+    full = [r for r in rows if len(r.keys) >= usual]
+    share = {g: sum(g in r.keys for r in full) / len(full) for g in set(model.keys.values())}
+    total = sum(share.values())
+    amount = model.keys.get(model.amount) if model.amount is not None else None
+    kept = []
+    for row in rows:
+        have = sum(share[g] for g in row.keys)
+        if amount is not None and amount not in row.keys and share[amount] > 0.6:
+            continue
+        if have >= 0.45 * total:
+            kept.append(row)
+    return kept
+
+
+def usual_strength(strengths: Sequence[int]) -> int:
+    """The number of key values that a full row has: the upper quartile."""
+    return sorted(strengths)[(3 * len(strengths)) // 4] if strengths else 0
+
+
+def is_included(row: RawRow, text_column: int | None, rows: Sequence[RawRow]) -> bool:
+    """Whether a row is a sub-line: set in under the item's name and introduced as part of another line's price."""
+    if text_column is None:
+        return False
+    cell = row.lines[0].cells.get(text_column)
+    if not cell:
+        return False
+    lefts = [r.lines[0].cells[text_column][0].box.x0 for r in rows if r.lines[0].cells.get(text_column)]
+    indented = cell[0].box.x0 > statistics.median(lefts) + 0.7 * row.page.unit
+    return bool(
+        indented
+        and re.match(
+            r"(?i)\W*(incl|inkl|inbegr|davon|dont\b|of which|thereof|included|waarvan|incluido|compreso)", " ".join(t.text for t in cell)
+        )
+    )
