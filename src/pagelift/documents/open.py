@@ -99,6 +99,11 @@ class Document:
         """The picture of `page`, see `Page.image`."""
         return self.page(page).image(dpi)
 
+    def size_pt(self, page: int) -> tuple[float, float]:
+        """Width and height of `page` in points."""
+        found = self.page(page)
+        return found.width_pt, found.height_pt
+
     def call(self, request: Header) -> tuple[Header, bytes]:
         """A request about a page to the worker, within page_seconds."""
         return self._remote.call(request, self.limits.page_seconds, "page_seconds")
@@ -115,13 +120,15 @@ class Page:
 
     @property
     def width_pt(self) -> float:
-        return self._measure()[0]
+        return self.size[0]
 
     @property
     def height_pt(self) -> float:
-        return self._measure()[1]
+        return self.size[1]
 
-    def _measure(self) -> tuple[float, float]:
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height in points."""
         if self._size is None:
             reply, _ = self._document.call({"op": "size", "page": self.number})
             self._size = float(reply["width_pt"]), float(reply["height_pt"])
@@ -132,12 +139,15 @@ class Page:
         """Words, form fields and rules; read at the first use and kept. Raises DocumentError."""
         if self._content is None:
             reply, _ = self._document.call({"op": "content", "page": self.number})
-            self._content = unpack_content(self.number, reply)
-            if self._document.ocr == "always" or (self._document.ocr == "auto" and reply["text"] != "sound"):
-                from pagelift.documents.reading import read_picture
+            content = unpack_content(self.number, reply)
+            self._size = content.width_pt, content.height_pt
+            mode, verdict = self._document.ocr, reply["text"]
+            if mode == "always" or (mode == "auto" and verdict not in ("sound", "blank")):
+                from pagelift.documents.reading import read_page_picture
 
-                self._content = read_picture(self, self._content, str(reply["text"]))
-            self._size = self._content.width_pt, self._content.height_pt
+                replace_text = mode == "always" or verdict in ("empty", "garbage")
+                content = read_page_picture(self._document, content, reply, replace_text)
+            self._content = content
         return self._content
 
     def image(self, dpi: float) -> Image:
@@ -160,7 +170,9 @@ def unpack_content(number: int, reply: Header) -> PageContent:
         float(reply["width_pt"]),
         float(reply["height_pt"]),
         words=tuple(map(_unpack_word, reply["words"])),
-        form_fields=tuple(FormField(name, kind, value, Box(*box), label, checked) for name, kind, value, box, label, checked in reply["form_fields"]),
+        form_fields=tuple(
+            FormField(name, kind, value, Box(*box), label, checked) for name, kind, value, box, label, checked in reply["form_fields"]
+        ),
         rules=tuple(Box(*box) for box in reply["rules"]),
         source="text" if reply["words"] else "none",
         hidden_words=tuple(map(_unpack_word, reply["hidden_words"])),
@@ -211,7 +223,7 @@ def _check_size(name: str, size: int, limits: Limits) -> None:
 
 
 def detect_kind(head: bytes, name: str) -> Kind:
-    """"pdf" or "image" by the first bytes of a file. Raises CorruptDocument if empty, UnsupportedDocument if neither."""
+    """ "pdf" or "image" by the first bytes of a file. Raises CorruptDocument if empty, UnsupportedDocument if neither."""
     if not head:
         raise CorruptDocument(f"{name}: the file is empty; fetch it again")
     if head.startswith(IMAGE_MARKS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
@@ -219,6 +231,3 @@ def detect_kind(head: bytes, name: str) -> Kind:
     if b"%PDF-" in head:
         return "pdf"
     raise UnsupportedDocument(f"{name}: it is neither a PDF nor a PNG, JPEG, WebP, GIF, BMP or TIFF image; convert it to one of these")
-
-
-

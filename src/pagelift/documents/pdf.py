@@ -161,7 +161,5 @@ def _picture_share(graphics: Graphics, frame: Frame) -> float:
 
 def _pack(runs: Iterable[Run], frame: Frame) -> list[PackedWord]:
     return [
-        [text, *frame.show(run.box()), "text", 1.0, run.style.bold, round(run.style.size_pt, 2), None]
-        for run in runs
-        if (text := run.text)
+        [text, *frame.show(run.box()), "text", 1.0, run.style.bold, round(run.style.size_pt, 2), None] for run in runs if (text := run.text)
     ]

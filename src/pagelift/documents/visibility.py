@@ -32,7 +32,9 @@ class Raster:
         """Whether the box x0, top, x1, bottom in page points has one colour."""
         x0, top, x1, bottom = (round(v * self.scale) for v in corners)
         x0, x1 = max(x0, 0), min(max(x1, x0 + 1), self.width_px)
-        spans = [self.rows[y * self.stride + x0 * 3 : y * self.stride + x1 * 3] for y in range(max(top, 0), min(bottom + 1, self.height_px))]
+        spans = [
+            self.rows[y * self.stride + x0 * 3 : y * self.stride + x1 * 3] for y in range(max(top, 0), min(bottom + 1, self.height_px))
+        ]
         for channel in range(3):
             values = [span[channel::3].tobytes() for span in spans if len(span) > channel]
             if values and max(map(max, values)) - min(map(min, values)) > FLAT:

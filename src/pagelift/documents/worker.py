@@ -12,7 +12,7 @@ another, each a frame of `wire`: a header {"op": name, ...} and, for some, a bod
                                                              rules, pictures, text, warnings (see pdf.PdfFile.content)
     picture   document, page, dpi, max_pixels                width_px, height_px, stride, mode; body: the rows
     close     document                                       -
-    ocr       width_px, height_px, threads; body: RGB rows   lines (see ocr.read_lines)
+    ocr       as a reply to picture, and threads             lines (see ocr.read_lines)
 
 `document` is an integer that the client chooses. The process ends when its standard input ends, even in the middle of a
 request: a thread of its own reads the input.
@@ -105,9 +105,10 @@ class Service:
         return {}, b""
 
     def ocr(self, request: Header, body: bytes) -> Reply:
-        from pagelift.documents.ocr import read_lines
+        from pagelift.documents.ocr import picture_from_rows, read_lines
 
-        return {"lines": read_lines(body, request["width_px"], request["height_px"], request["threads"])}, b""
+        size_px = request["width_px"], request["height_px"]
+        return {"lines": read_lines(picture_from_rows(body, size_px, request["stride"], request["mode"]), request["threads"])}, b""
 
 
 def limit_memory(size_bytes: int) -> None:

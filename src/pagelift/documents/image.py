@@ -1,0 +1,148 @@
+"""One image file in the worker process; every frame of a TIFF is a page."""
+
+from __future__ import annotations
+
+import io
+import struct
+from contextlib import suppress
+from typing import Any
+
+from PIL import Image, UnidentifiedImageError
+
+from pagelift.core.errors import CorruptDocument, LimitExceeded
+from pagelift.documents.wire import Header
+
+FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "TIFF")
+ORIENTATION = 0x0112
+MIN_DPI, MAX_DPI = 72.0, 1200.0
+MIN_SIDE_IN, MAX_SIDE_IN = 1.0, 30.0
+ASSUMED_WIDTH_PT = 612.0
+DAMAGE = (OSError, ValueError, SyntaxError, TypeError, KeyError, IndexError, EOFError, ZeroDivisionError, OverflowError, struct.error)
+"""What Pillow raises on damaged files, besides its own UnidentifiedImageError."""
+
+Image.MAX_IMAGE_PIXELS = None  # our own limit is checked before anything is decoded
+
+
+class ImageFile:
+    """An open image file. source: a path, or the content. page_pixels: the limit of core.Limits."""
+
+    def __init__(self, source: str | bytes, page_pixels: int) -> None:
+        self.warnings: list[str] = []
+        self._page_pixels = page_pixels
+        try:
+            self._image: Any = Image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS)
+            self.page_count = int(self._image.n_frames) if self._image.format == "TIFF" else 1
+        except (UnidentifiedImageError, *DAMAGE) as error:
+            raise CorruptDocument(f"the image is damaged or truncated ({error}); fetch or save it again") from error
+        if self._image.format in ("GIF", "WEBP") and getattr(self._image, "is_animated", False):
+            self.warnings.append("the image is animated; only its first frame is used")
+        self._check_size()
+
+    def close(self) -> None:
+        self._image.close()
+
+    def size(self, page: int) -> tuple[float, float]:
+        """Width and height in points, after EXIF orientation, without decoding."""
+        self._seek(page)
+        width_px, height_px = self._image.size
+        dpi_x, dpi_y = self._resolution()
+        width_pt, height_pt = width_px * 72 / dpi_x, height_px * 72 / dpi_y
+        return (height_pt, width_pt) if self._orientation() >= 5 else (width_pt, height_pt)
+
+    def content(self, page: int) -> Header:
+        """The reply of worker.py's operation "content": an image has no text layer."""
+        width_pt, height_pt = self.size(page)
+        dpi = max(self._resolution())
+        empty: Header = {"words": [], "hidden_words": [], "form_fields": [], "rules": [], "pictures": [], "warnings": []}
+        return empty | {"width_pt": width_pt, "height_pt": height_pt, "text": "empty", "picture_dpi": dpi}
+
+    def picture(self, page: int, dpi: float, max_pixels: int) -> tuple[Header, bytes]:
+        """The page as rows of RGB pixels at `dpi`, or smaller if above `max_pixels`."""
+        width_pt, height_pt = self.size(page)
+        scale = min(dpi / 72, (max_pixels / (width_pt * height_pt)) ** 0.5)
+        size_px = max(1, int(width_pt * scale + 0.01)), max(1, int(height_pt * scale + 0.01))
+        try:
+            picture = self._decode(size_px)
+        except DAMAGE as error:
+            raise CorruptDocument(f"the image of page {page} is damaged or truncated ({error}); fetch or save it again") from error
+        return {"width_px": size_px[0], "height_px": size_px[1], "stride": size_px[0] * 3, "mode": "RGB"}, picture.tobytes()
+
+    def _decode(self, size_px: tuple[int, int]) -> Any:
+        orientation = self._orientation()
+        stored_px = size_px[::-1] if orientation >= 5 else size_px
+        image = self._image
+        if image.format in ("JPEG", "MPO"):
+            # A draft cannot be undone, so a picture that may have to be larger later needs a fresh start.
+            image = Image.open(image.fp if image.filename == "" else image.filename, formats=FORMATS)
+            image.draft("RGB", stored_px)
+        rgb = flatten(image)
+        if rgb.size != stored_px:
+            shrinking = rgb.size[0] > stored_px[0]
+            rgb = rgb.resize(stored_px, Image.Resampling.LANCZOS if shrinking else Image.Resampling.BICUBIC, reducing_gap=3.0)
+        return rgb.transpose(TRANSPOSES[orientation]) if orientation in TRANSPOSES else rgb
+
+    def _seek(self, page: int) -> None:
+        if self.page_count == 1:
+            return
+        try:
+            self._image.seek(page - 1)
+        except DAMAGE as error:
+            raise CorruptDocument(f"the image has no readable page {page} ({error}); fetch or save it again") from error
+        self._check_size()
+
+    def _check_size(self) -> None:
+        width_px, height_px = self._image.size
+        if width_px < 1 or height_px < 1:
+            raise CorruptDocument(f"the image has {width_px} x {height_px} pixels; fetch or save it again")
+        reducible = 64 if self._image.format in ("JPEG", "MPO") else 1  # JPEG decodes at 1/8 of each side
+        if width_px * height_px > self._page_pixels * reducible:
+            limit = f"{self._page_pixels} pixels per page"
+            raise LimitExceeded(
+                f"the image has {width_px} x {height_px} pixels, the limit is {limit}; raise limits.page_pixels or shrink it"
+            )
+
+    def _orientation(self) -> int:
+        with suppress(*DAMAGE):
+            value = self._image.getexif().get(ORIENTATION, 1)
+            return value if isinstance(value, int) and 1 <= value <= 8 else 1
+        return 1
+
+    def _resolution(self) -> tuple[float, float]:
+        """Pixels per inch along both sides as stored: from the file where plausible, else for a page of US letter width."""
+        width_px, height_px = self._image.size
+        with suppress(*DAMAGE):
+            dpi_x, dpi_y = (float(v) for v in self._image.info["dpi"])
+            long_side_in = max(width_px / dpi_x, height_px / dpi_y)
+            if MIN_DPI <= dpi_x <= MAX_DPI and MIN_DPI <= dpi_y <= MAX_DPI and MIN_SIDE_IN <= long_side_in <= MAX_SIDE_IN:
+                return dpi_x, dpi_y
+        shown_width_px = height_px if self._orientation() >= 5 else width_px
+        dpi = shown_width_px * 72 / ASSUMED_WIDTH_PT
+        return dpi, dpi
+
+
+TRANSPOSES = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def flatten(image: Any) -> Any:
+    """Any Pillow image as RGB: transparent parts white, deep channels scaled to 8 bits."""
+    if image.mode.startswith("I;16"):
+        image = image.convert("I")
+        return image.point(lambda v: v * (1 / 256)).convert("L").convert("RGB")
+    if image.mode in ("I", "F"):
+        low, high = image.getextrema()
+        scale = 255 / (high - low) if high > low else 1.0
+        return image.convert("F").point(lambda v: v * scale - low * scale).convert("L").convert("RGB")
+    if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        ground = Image.new("RGB", image.size, (255, 255, 255))
+        ground.paste(image, mask=image.getchannel("A"))
+        return ground
+    return image.convert("RGB")

@@ -1,0 +1,188 @@
+"""Text in pictures, read by RapidOCR's detection and recognition models in the worker process.
+
+Detection runs on a reduced picture, because its time grows with the area, and recognition on crops of the full one.
+A picture that lies on its side or upside down is turned first; boxes are always those of the picture as given.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from statistics import median
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+DETECTION_PIXELS = 0.8e6  # area of the picture in which lines are looked for
+FINE_DETECTION_PIXELS = 2.6e6  # the same where the lines turn out to be small
+SMALL_LINE_PX = 14  # median line height in the first detection below which the second is worth its time
+MIN_SCORE = 0.5
+UPRIGHT_SAMPLE = 16  # lines that vote on whether the picture stands upside down
+TALL = 1.5  # height by width of a line that runs vertically
+MIN_SPACE_COLUMNS = 5  # of the recogniser's output, 8 px each at 48 px line height
+Quad = NDArray[np.float32]  # (4, 2): top left, top right, bottom right, bottom left in reading direction, px
+Picture = NDArray[np.uint8]  # (height, width, 3) BGR
+
+
+def read_lines(picture: Picture, threads: int) -> list[dict[str, Any]]:
+    """The text lines of a picture, top to bottom: text, score in [0, 1], and words as [text, x0, top, x1, bottom] in px."""
+    height_px, width_px = picture.shape[:2]
+    engine = _engine(threads)
+    quads = _detect(engine, picture)
+    turns = 0
+    if _lies_on_side(quads):
+        turns = 1
+        quads = _detect(engine, np.ascontiguousarray(np.rot90(picture)))
+    turned = np.ascontiguousarray(np.rot90(picture, turns)) if turns else picture
+    crops = [_crop(turned, q) for q in quads]
+    if _is_upside_down(engine, crops):
+        turns += 2
+        turned = np.ascontiguousarray(np.rot90(picture, turns))
+        quads = _detect(engine, turned)
+        crops = [_crop(turned, q) for q in quads]
+    if not crops:
+        return []
+    lines = _recognize(engine, crops, quads)
+    for line in lines:
+        line["words"] = [[text, *_turn_back(corners, turns, width_px, height_px)] for text, *corners in line["words"]]
+    return lines
+
+
+def picture_from_rows(rows: bytes, size_px: tuple[int, int], stride: int, mode: str) -> Picture:
+    """Rows of `stride` bytes as a picture. mode: "RGB" or "BGR"."""
+    width_px, height_px = size_px
+    pixels = np.frombuffer(rows, np.uint8, height_px * stride).reshape(height_px, stride)[:, : width_px * 3].reshape(height_px, width_px, 3)
+    return np.ascontiguousarray(pixels[:, :, ::-1] if mode == "RGB" else pixels)
+
+
+@lru_cache(maxsize=1)
+def _engine(threads: int) -> Any:
+    logging.disable(logging.CRITICAL)
+    from rapidocr import RapidOCR
+
+    cv2.setNumThreads(threads)
+    parameters = {
+        "Global.log_level": "critical",
+        "Global.max_side_len": 100_000,
+        "Det.limit_side_len": 32,
+        "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+    }
+    engine = RapidOCR(params=parameters)
+    blank = np.full((48, 160, 3), 255, np.uint8)
+    engine(blank, use_det=False, use_cls=True, use_rec=True)  # loads the models, which are public attributes from then on
+    return engine
+
+
+def _detect(engine: Any, picture: Picture) -> list[Quad]:
+    """Quads of the text lines; looked for again in a larger picture where they are small."""
+    quads = _detect_at(engine, picture, DETECTION_PIXELS)
+    reduction = (DETECTION_PIXELS / (picture.shape[0] * picture.shape[1])) ** 0.5
+    if quads and reduction < 1 and median(_height(q) for q in quads) * reduction < SMALL_LINE_PX:
+        quads = _detect_at(engine, picture, FINE_DETECTION_PIXELS)
+    return quads
+
+
+def _detect_at(engine: Any, picture: Picture, pixels: float) -> list[Quad]:
+    height_px, width_px = picture.shape[:2]
+    scale = min(1.0, (pixels / (height_px * width_px)) ** 0.5)
+    small = picture
+    if scale < 1:
+        size = max(1, round(width_px * scale)), max(1, round(height_px * scale))
+        small = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+    found = engine(small, use_det=True, use_cls=False, use_rec=False)
+    if found.boxes is None:
+        return []
+    ratio = np.array([width_px / small.shape[1], height_px / small.shape[0]], np.float32)
+    return [np.asarray(box, np.float32) * ratio for box in found.boxes]
+
+
+def _width(quad: Quad) -> float:
+    return float(np.linalg.norm(quad[1] - quad[0]) + np.linalg.norm(quad[2] - quad[3])) / 2
+
+
+def _height(quad: Quad) -> float:
+    return float(np.linalg.norm(quad[3] - quad[0]) + np.linalg.norm(quad[2] - quad[1])) / 2
+
+
+def _lies_on_side(quads: list[Quad]) -> bool:
+    """Whether most of the text's length is in vertical lines."""
+    vertical = sum(_height(q) for q in quads if _height(q) > TALL * _width(q))
+    return vertical > sum(_width(q) for q in quads if _height(q) <= TALL * _width(q))
+
+
+def _crop(picture: Picture, quad: Quad) -> Picture:
+    """The line cut out and straightened; a vertical one turned so that text running down reads to the right."""
+    width_px, height_px = max(1, round(_width(quad))), max(1, round(_height(quad)))
+    target = np.array([[0, 0], [width_px, 0], [width_px, height_px], [0, height_px]], np.float32)
+    matrix = cv2.getPerspectiveTransform(quad, target)
+    crop = cv2.warpPerspective(picture, matrix, (width_px, height_px), borderMode=cv2.BORDER_REPLICATE, flags=cv2.INTER_CUBIC)
+    return np.ascontiguousarray(np.rot90(crop)) if height_px > TALL * width_px else crop
+
+
+def _is_upside_down(engine: Any, crops: list[Picture]) -> bool:
+    sample = sorted(crops, key=lambda c: c.shape[1] / c.shape[0], reverse=True)[:UPRIGHT_SAMPLE]
+    if not sample:
+        return False
+    votes = [label == "180" for label, score in engine.text_cls(sample).cls_res if score > 0.8]
+    return sum(votes) > len(sample) / 2
+
+
+def _recognize(engine: Any, crops: list[Picture], quads: list[Quad]) -> list[dict[str, Any]]:
+    from rapidocr.ch_ppocr_rec import TextRecInput
+
+    read = engine.text_rec(TextRecInput(img=crops, return_word_box=True))
+    lines = []
+    for quad, crop, text, score, positions in zip(quads, crops, read.txts, read.scores, read.word_results, strict=True):
+        if score < MIN_SCORE or not text.strip():
+            continue
+        columns = [column for word in positions.word_cols for column in word]
+        spans = _split(text, columns, positions.line_txt_len)
+        vertical = crop.shape[1] != max(1, round(_width(quad)))
+        words = [[word, *_corners(quad, start, end, vertical)] for word, start, end in spans]
+        lines.append({"text": text, "score": float(score), "words": words})
+    return lines
+
+
+def _split(text: str, columns: list[int], total: float) -> list[tuple[str, float, float]]:
+    """Words of a line with their start and end as shares of its length.
+
+    columns: of the recogniser's output, one per character that is not white space. total: columns of the whole line.
+    """
+    letters = [(i, c) for i, c in enumerate(text) if not c.isspace()]
+    if len(letters) != len(columns) or total <= 0:
+        return [(text.strip().replace(" ", ""), 0.0, 1.0)]
+    steps = [b - a for a, b in zip(columns, columns[1:], strict=False)]
+    pitch = median(steps) if steps else total
+    spans: list[tuple[str, float, float]] = []
+    first = 0
+    for last in range(len(letters)):
+        is_end = last + 1 == len(letters) or letters[last + 1][0] > letters[last][0] + 1
+        if is_end or steps[last] > max(MIN_SPACE_COLUMNS, 1.7 * pitch):
+            start, end = columns[first] + 0.5 - pitch / 2, columns[last] + 0.5 + pitch / 2
+            word = "".join(c for _, c in letters[first : last + 1])
+            spans.append((word, max(start / total, 0.0), min(end / total, 1.0)))
+            first = last + 1
+    return spans
+
+
+def _corners(quad: Quad, start: float, end: float, vertical: bool) -> list[float]:
+    """The upright box around the part of a line between two shares of its length: x0, top, x1, bottom."""
+    first, second, third, fourth = (quad[1], quad[2], quad[3], quad[0]) if vertical else quad
+    top, bottom = second - first, third - fourth
+    points = np.array([first + top * start, first + top * end, fourth + bottom * end, fourth + bottom * start])
+    (x0, y0), (x1, y1) = points.min(axis=0), points.max(axis=0)
+    return [float(x0), float(y0), float(x1), float(y1)]
+
+
+def _turn_back(corners: list[float], turns: int, width_px: int, height_px: int) -> list[float]:
+    """Corners in the picture turned counter-clockwise `turns` times, as corners in the picture as given."""
+    x0, top, x1, bottom = corners
+    if turns == 1:
+        x0, top, x1, bottom = width_px - bottom, x0, width_px - top, x1
+    elif turns == 2:
+        x0, top, x1, bottom = width_px - x1, height_px - bottom, width_px - x0, height_px - top
+    elif turns == 3:
+        x0, top, x1, bottom = top, height_px - x1, bottom, height_px - x0
+    return [round(v, 1) for v in (x0, top, x1, bottom)]
