@@ -6,23 +6,22 @@ Null is added where a value stands (a property, an entry, the root), never insid
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from pagelift.core import Json
 from pagelift.schema import keywords as kw
+from pagelift.schema.patterns import ecma_pattern
 from pagelift.schema.references import META_SCHEMA, References
-
-Row = Callable[[str, str], None]
 
 
 @dataclass(slots=True)
 class Rewriter:
-    """Writes the effective schema. allow_null: null is let in for scalars. note(keyword, what): told of each rewriting."""
+    """Writes the effective schema. allow_null: null is let in for scalars."""
 
     references: References
     allow_null: bool
-    note: Row = lambda _keyword, _what: None
     _names: dict[tuple[str, bool], str] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
     _pending: list[tuple[str, bool, str]] = field(default_factory=list)
@@ -48,8 +47,7 @@ class Rewriter:
 
     def _position(self, schema: Json, base: str, wide: bool) -> Json:
         out = self._write(schema, base, wide)
-        if wide and self._wants_null(schema, base):
-            self.note("type", "null is allowed")
+        if wide and self.wants_null(schema, base):
             return with_null(out)
         return out
 
@@ -63,23 +61,24 @@ class Rewriter:
             if key in kw.IDENTIFIERS or key in kw.DEFINITIONS or key in kw.NULLABLE or key == "$comment":
                 continue
             if alone and key != "$ref" and key not in kw.ANNOTATIONS:
-                self.note(key, "stands beside $ref, where drafts 4 to 7 ignore it")
                 continue
             self._keyword(out, key, value, base, wide)
         if any(schema.get(key) is True for key in kw.NULLABLE):
-            self.note("nullable", "null is allowed")
             return with_null(out)
         return out
 
     def _keyword(self, out: dict[str, Json], key: str, value: Json, base: str, wide: bool) -> None:
-        if key in kw.REFERENCES:
+        if key == "pattern":
+            out[key] = ecma_pattern(value)
+        elif key in kw.REFERENCES:
             reference = {"$ref": self._define(self.references.resolve(value, base), wide)}
             if "$ref" in out:
                 out.setdefault("allOf", []).append(reference)
             else:
                 out |= reference
         elif key in kw.VALUE_MAPS:
-            out[key] = {name: self._position(sub, base, wide) for name, sub in value.items()}
+            rename = ecma_pattern if key == "patternProperties" else str
+            out[key] = {rename(name): self._position(sub, base, wide) for name, sub in value.items()}
         elif key in kw.VALUE_LISTS and isinstance(value, list):
             out[key] = [self._position(sub, base, wide) for sub in value]
         elif key in kw.VALUE_SCHEMAS:
@@ -99,14 +98,12 @@ class Rewriter:
 
     def _one_of(self, out: dict[str, Json], options: list[Json], base: str) -> None:
         """With nulls inside, two options can both match, so: one widened option matches, and not two of the original ones."""
-        types = [self.types(option, base) for option in options]
-        if not any(t & {"object", "array"} for t in types):
+        if not self.relaxes(options, base):
             out["oneOf"] = [self._write(option, base, True) for option in options]
             return
-        self.note("oneOf", "checked as anyOf with null allowed, and at most one option of the original may match")
+        types = [self.types(option, base) for option in options]
         wide: dict[str, Json] = {"anyOf": [self._write(option, base, True) for option in options]}
-        seen: set[str] = set()
-        if any(bool(seen & t) or bool(seen.update(t)) for t in types):
+        if any(a & b for a, b in itertools.combinations(types, 2)):
             original = [self._write(option, base, False) for option in options]
             wide["not"] = {"allOf": [{"anyOf": original}, {"not": {"oneOf": original}}]}
         if "anyOf" in out or "not" in out:
@@ -114,8 +111,12 @@ class Rewriter:
         else:
             out |= wide
 
+    def relaxes(self, options: list[Json], base: str) -> bool:
+        """Whether options of a oneOf hold places where null is let in, so that two of them could match the same value."""
+        return any(self.types(option, base) & {"object", "array"} for option in options)
+
     def _define(self, pointer: str, wide: bool) -> str:
-        if pointer == "" and wide == self.allow_null and not (wide and self._wants_null(self.references.document, "")):
+        if pointer == "" and wide == self.allow_null and not (wide and self.wants_null(self.references.document, "")):
             return "#"
         key = (pointer, wide and self.allow_null)
         if key not in self._names:
@@ -130,7 +131,8 @@ class Rewriter:
             self._pending.append((pointer, wide, name))
         return f"#/{self._definitions_key()}/{_fragment(kw.escape(self._names[key]))}"
 
-    def _wants_null(self, schema: Json, base: str) -> bool:
+    def wants_null(self, schema: Json, base: str) -> bool:
+        """Whether null must be added for a value with this schema: it may be a scalar, null is not in, and not forbidden."""
         types = self.types(schema, base)
         return bool(types & kw.SCALAR_TYPES) and "null" not in types and not self._forbids_null(schema, base, set())
 
@@ -184,8 +186,6 @@ def _own_types(schema: dict[str, Json]) -> frozenset[str]:
 
 def _fragment(token: str) -> str:
     """A reference token for use in a URI fragment."""
-    from urllib.parse import quote
-
     return quote(token, safe="~!$&'()*+,;=:@-._")
 
 

@@ -59,8 +59,10 @@ ENFORCED = frozenset(
 )
 
 FORMATS = frozenset(
-    "date date-time time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri-reference uuid"
-    " uri-template json-pointer relative-json-pointer regex".split()
+    [
+        *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri", "uuid"),
+        *("uri-reference", "iri", "iri-reference", "uri-template", "json-pointer", "relative-json-pointer", "regex"),
+    ]
 )
 """Formats that the validator checks in every draft (formats it does not know pass)."""
 

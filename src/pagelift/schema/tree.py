@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from pagelift.core import Json
 from pagelift.schema import keywords as kw
 from pagelift.schema.nodes import Array, Node, Object, Scalar, ScalarType, Union
 from pagelift.schema.view import Flat, Views, admitted_types, same
@@ -19,6 +21,14 @@ class TreeBuilder:
     views: Views
     _nodes: dict[tuple[int, str, bool], Node] = field(default_factory=dict)
     _kept: list[Flat] = field(default_factory=list)
+    _pending: list[Callable[[], None]] = field(default_factory=list)
+
+    def root(self, schema: Json) -> Node:
+        """The node of the whole schema with everything below it; built without recursion, since schemas may be deep."""
+        node = self.node(schema, required=True)
+        while self._pending:
+            self._pending.pop()()
+        return node
 
     def node(self, schema: Any, name: str = "", required: bool = False) -> Node:
         view = self.views.flat(schema)
@@ -29,9 +39,9 @@ class TreeBuilder:
         return self._nodes[key]
 
     def _place(self, view: Flat, name: str, required: bool, key: tuple[int, str, bool]) -> Node:
-        ways, nullable = split_null(self.views.alternatives(view))
-        ways = _by_kind(ways, nullable)
-        common = {
+        remaining, nullable = split_null(self.views.alternatives(view))
+        ways = _by_kind(remaining, nullable)
+        common: dict[str, Any] = {
             "name": name,
             "title": _text(view, ways, "title"),
             "description": _text(view, ways, "description"),
@@ -42,12 +52,13 @@ class TreeBuilder:
         if kinds == {"object"} and (len(ways) == 1 or "properties" in view):
             one = Object(**common)
             self._nodes[key] = one
-            self._fill_object(one, ways[0][0] if len(ways) == 1 else view)
+            inner = ways[0][0] if len(ways) == 1 else view
+            self._pending.append(lambda: self._fill_object(one, inner))
             return one
         if kinds == {"array"} and len(ways) == 1:
             rows = Array(**common, min_items=ways[0][0].get("minItems"), max_items=ways[0][0].get("maxItems"))
             self._nodes[key] = rows
-            rows.items = self._items(ways[0][0])
+            self._pending.append(lambda: self._fill_array(rows, ways[0][0]))
             return rows
         if kinds == {"scalar"} or not ways:
             return _scalar([way for way, _ in ways], common, view)
@@ -75,6 +86,9 @@ class TreeBuilder:
         patterns = [sub for sub in view.get("patternProperties", {}).values() if isinstance(sub, dict)]
         chosen = extra if isinstance(extra, dict) else patterns[0] if patterns else None
         node.additional = self.node(chosen) if chosen is not None else None
+
+    def _fill_array(self, node: Array, view: Flat) -> None:
+        node.items = self._items(view)
 
     def _items(self, view: Flat) -> Node:
         rest = view.get("items")

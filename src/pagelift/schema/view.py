@@ -10,6 +10,9 @@ from pagelift.core import Json
 from pagelift.schema import keywords as kw
 
 Flat = dict[str, Json]
+MAX_WAYS = 4096
+"""Combinations of anyOf and oneOf that are looked at for one value; the validator knows them all."""
+
 _REFUSE_ALL: Flat = {"enum": []}
 
 _TIGHTER: dict[str, Callable[[Json, Json], Json]] = {
@@ -50,13 +53,12 @@ class Views:
         if not isinstance(schema, dict):
             return {} if schema else _REFUSE_ALL
         if id(schema) not in self._flat:
-            self._kept.append(schema)
-            self._flat[id(schema)] = {}  # a loop of references that holds no keyword
             view = {k: v for k, v in schema.items() if k not in ("$ref", "allOf", "$defs", "definitions", "$schema")}
             if "$ref" in schema:
                 view = self.merge(view, self.flat(self.target(schema["$ref"])))
             for part in schema.get("allOf", ()):
                 view = self.merge(view, self.flat(part))
+            self._kept.append(schema)
             self._flat[id(schema)] = view
         return self._flat[id(schema)]
 
@@ -109,7 +111,7 @@ class Views:
         key = (id(a), id(b))
         if key not in self._both:
             self._kept += [a, b]
-            self._both[key] = {"allOf": [a, b]}
+            self._both.setdefault(key, {"allOf": [a, b]})
         return self._both[key]
 
     def alternatives(self, view: Flat) -> list[Flat]:
@@ -122,7 +124,7 @@ class Views:
             rest = {k: v for k, v in view.items() if k != key}
             ways = [self.merge(self.flat(option), rest) for option in view[key]]
             found = [way for way in ways if way.get("type") != [] and way.get("enum") != []]
-            self._alternatives[id(view)] = [deeper for way in found for deeper in self.alternatives(way)][:64]
+            self._alternatives[id(view)] = [deeper for way in found for deeper in self.alternatives(way)][:MAX_WAYS]
         return self._alternatives[id(view)]
 
 
@@ -138,7 +140,7 @@ def same(a: Json, b: Json) -> bool:
 
 
 def admitted_types(view: Flat) -> tuple[str, ...] | None:
-    """The types of one alternative, in the order given; None when the view does not say."""
+    """The types of one alternative in the order given, guessed from other keywords where there is no `type`; None: any."""
     if "type" in view:
         types = kw.type_list(view["type"])
         allowed = view.get("enum")
@@ -155,7 +157,7 @@ def admitted_types(view: Flat) -> tuple[str, ...] | None:
     if any(k in view for k in ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains")):
         return ("array",)
     if any(k in view for k in ("minLength", "maxLength", "pattern", "format")):
-        return ("string",)
+        return ("string", "null")
     if any(k in view for k in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")):
-        return ("number",)
+        return ("number", "null")
     return None
