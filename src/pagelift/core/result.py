@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 Status = Literal["found", "absent", "unreadable", "not_attempted"]
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict."""
+
+_NUMBERS = re.compile(r"\[\n\s+-?[\d.]+(,\n\s+-?[\d.]+)*\n\s+\]")  # boxes; a JSON string never holds a line break
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class PagePictures(Protocol):
 
     def image(self, page: int, dpi: float) -> Image: ...
 
+    def size_pt(self, page: int) -> tuple[float, float]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
@@ -100,7 +105,8 @@ class Extraction:
         return out
 
     def to_json(self, evidence: bool = True, indent: int | None = 2) -> str:
-        return json.dumps(self.to_dict(evidence), ensure_ascii=False, indent=indent)
+        text = json.dumps(self.to_dict(evidence), ensure_ascii=False, indent=indent)
+        return _NUMBERS.sub(lambda match: " ".join(match[0].split()).replace("[ ", "[").replace(" ]", "]"), text)
 
     def annotate(self, folder: str | Path | None = None, dpi: float = 110) -> list[Image]:
         """Draw the boxes of all found fields on the page pictures.

@@ -8,16 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, get_args, runtime_checkable
 
 from pagelift.core import ConfigError, EngineError, Limits, PageContent, Proposal
+from pagelift.documents.open import OcrMode
 from pagelift.schema import Schema
+from pagelift.schema.schema import Nulls
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-OcrMode = Literal["auto", "never", "always"]
-Nulls = Literal["allowed", "declared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +33,9 @@ class ExtractOptions:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        if self.ocr not in ("auto", "never", "always"):
-            raise ConfigError(f"ocr is {self.ocr!r}; give auto, never or always")
-        if self.nulls not in ("allowed", "declared"):
-            raise ConfigError(f"nulls is {self.nulls!r}; give allowed or declared")
+        for name, known in (("ocr", get_args(OcrMode)), ("nulls", get_args(Nulls))):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; give {' or '.join(known)}")
 
 
 class ReadablePage(Protocol):

@@ -14,10 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from pagelift.core import ConfigError, EngineError, Extraction, ExtractionError, Limits, PageliftError, PagePictures
 from pagelift.documents import open_document
-from pagelift.extract.engines import Engine, ExtractOptions, Nulls, OcrMode, ReadablePage, load_engine
+from pagelift.documents.open import OcrMode
+from pagelift.extract.engines import Engine, ExtractOptions, ReadablePage, load_engine
 from pagelift.extract.evidence import complete_fields
 from pagelift.extract.pages import select_pages
 from pagelift.schema import Schema
+from pagelift.schema.schema import Nulls
 
 Source: TypeAlias = str | Path | bytes | BinaryIO
 Pages: TypeAlias = str | Iterable[int] | None

@@ -1,0 +1,218 @@
+"""The command `pagelift`. What a subcommand does lies in `pagelift.commands` and is imported when it runs."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from pagelift import __version__
+from pagelift.commands import ExitCode, say, set_up_streams
+from pagelift.core import ConfigError, EngineError, Limits, PageliftError, SchemaError
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+EPILOG = "Exit codes: 0 all fine, 1 usage, 2 nothing succeeded, 3 schema refused, 4 some inputs failed."
+
+app = typer.Typer(
+    help="Documents to JSON that conforms to a JSON Schema, with the place on the page where each value was read.",
+    epilog=EPILOG,
+    context_settings=SETTINGS,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    add_completion=False,
+)
+schema_app = typer.Typer(
+    help="Check, infer and save schemas.", epilog=EPILOG, context_settings=SETTINGS, rich_markup_mode=None, no_args_is_help=True
+)
+app.add_typer(schema_app, name="schema")
+
+
+class Format(enum.StrEnum):
+    json = "json"
+    jsonl = "jsonl"
+    csv = "csv"
+
+
+class Nulls(enum.StrEnum):
+    allowed = "allowed"
+    declared = "declared"
+
+
+class Ocr(enum.StrEnum):
+    auto = "auto"
+    never = "never"
+    always = "always"
+
+
+class Done(SystemExit):
+    """Ends the command with one of our own exit codes; the codes of the command line parser are mapped in `main`."""
+
+
+def main() -> NoReturn:
+    """Run the command and exit."""
+    set_up_streams()
+    try:
+        app()
+    except Done:
+        raise
+    except SystemExit as end:
+        raise SystemExit(ExitCode.USAGE if end.code == 2 else end.code) from None  # 2 is what the parser gives for usage errors
+    except PageliftError as error:
+        say(f"error: {error}")
+        raise SystemExit(_code_of(error)) from None
+    raise AssertionError("typer returned")
+
+
+def _code_of(error: PageliftError) -> ExitCode:
+    if isinstance(error, SchemaError):
+        return ExitCode.SCHEMA_REFUSED
+    return ExitCode.USAGE if isinstance(error, ConfigError | EngineError) else ExitCode.NOTHING_SUCCEEDED
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pagelift {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    pass
+
+
+_DEFAULTS = Limits()
+_MB = 1024 * 1024
+
+
+@app.command(epilog=EPILOG, short_help="Documents to JSON, by a schema.")
+def extract(  # noqa: PLR0913, PLR0917
+    inputs: Annotated[
+        list[str], typer.Argument(metavar="INPUT", help="PDF or image files, folders (searched to the bottom), - for standard input.")
+    ],
+    schema: Annotated[str, typer.Option("--schema", "-s", metavar="S", help="JSON Schema: a file, inline JSON, or a saved name.")],
+    engine: Annotated[str, typer.Option(metavar="NAME", help="What reads the values: auto, layout.")] = "auto",
+    pages: Annotated[str | None, typer.Option(metavar="PAGES", help="Pages to read, from 1, such as 1-3,7,12-. Default: all.")] = None,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Add for every value where it was read, as printed, with confidence.")
+    ] = False,
+    annotate: Annotated[Path | None, typer.Option(metavar="DIR", help="Write page pictures with a box around every value.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write one file per input there instead of standard output.")
+    ] = None,
+    format: Annotated[Format | None, typer.Option(help="Default: json for one input, jsonl for several.", show_default=False)] = None,
+    password: Annotated[
+        str | None, typer.Option(metavar="P", help="For encrypted PDFs. Others can see it; prefer --password-file.")
+    ] = None,
+    password_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Read the password from the first line of a file.")] = None,
+    nulls: Annotated[
+        Nulls, typer.Option(help="Whether every value may come back null, or only those whose schema says so.")
+    ] = Nulls.allowed,
+    ocr: Annotated[Ocr, typer.Option(help="Recognise characters where a page has no sound text, never, or on every page.")] = Ocr.auto,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a schema with constraints that cannot be enforced.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=256, help="Documents to work on at the same time.")] = 1,
+    max_pages: Annotated[int, typer.Option(min=1, help="Refuse documents with more pages.")] = _DEFAULTS.pages,
+    max_file_mb: Annotated[float, typer.Option(min=0.001, help="Refuse larger files.")] = _DEFAULTS.file_bytes / _MB,
+    max_pixels: Annotated[
+        int, typer.Option(min=1, help="Draw pages that would have more pixels smaller, or refuse them.")
+    ] = _DEFAULTS.page_pixels,
+    max_memory_mb: Annotated[float, typer.Option(min=64, help="Memory of the process that opens documents.")] = _DEFAULTS.worker_bytes
+    / _MB,
+    open_seconds: Annotated[
+        float, typer.Option(min=0.001, help="Give up on a document that takes longer to open.")
+    ] = _DEFAULTS.open_seconds,
+    page_seconds: Annotated[
+        float, typer.Option(min=0.001, help="Give up on a document with a page that takes longer to read or draw.")
+    ] = _DEFAULTS.page_seconds,
+    ocr_seconds: Annotated[
+        float, typer.Option(min=0.001, help="The same for the recognition of characters on a page.")
+    ] = _DEFAULTS.ocr_seconds,
+) -> None:
+    """Extract what a schema asks for from documents, as JSON on standard output."""
+    from pagelift.commands import extract as command
+
+    if password is not None and password_file is not None:
+        raise ConfigError("--password and --password-file were both given; give one of them")
+    limits = Limits(
+        file_bytes=int(max_file_mb * _MB), pages=max_pages, page_pixels=max_pixels, page_seconds=page_seconds,
+        ocr_seconds=ocr_seconds, open_seconds=open_seconds, worker_bytes=int(max_memory_mb * _MB),
+    )  # fmt: skip
+    job = command.Job(
+        inputs, schema, engine, pages, command.read_password(password_file) if password_file else password, evidence, annotate, out,
+        format.value if format else None, nulls.value, ocr.value, strict, jobs, limits,
+    )  # fmt: skip
+    raise Done(command.run(job))
+
+
+@schema_app.command("check", epilog=EPILOG, short_help="Report what becomes of each keyword of a schema.")
+def schema_check(
+    schema: Annotated[str, typer.Argument(metavar="S", help="A file, inline JSON, or a saved name.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse constraints that would be advisory only.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    nulls: Annotated[Nulls, typer.Option(help="As for extract.")] = Nulls.allowed,
+) -> None:
+    """Report what becomes of each keyword: enforced, rewritten or advisory. Ends with 3 if the schema is refused."""
+    from pagelift.commands import schemas
+
+    raise Done(schemas.check(schema, nulls.value, strict, as_json))
+
+
+@schema_app.command("infer", epilog=EPILOG, short_help="Propose a schema that fits example results.")
+def schema_infer(
+    examples: Annotated[list[Path], typer.Argument(metavar="EXAMPLE.json", help="JSON files that show what results look like.")],
+    title: Annotated[str, typer.Option(help="Title of the schema.")] = "",
+) -> None:
+    """Propose a schema that fits example results, as JSON on standard output."""
+    from pagelift.commands import schemas
+
+    raise Done(schemas.infer(examples, title))
+
+
+@schema_app.command("list", epilog=EPILOG)
+def schema_list() -> None:
+    """List the saved schemas: name and file."""
+    from pagelift.commands import schemas
+
+    raise Done(schemas.list_saved())
+
+
+@schema_app.command("save", epilog=EPILOG, short_help="Save a schema under a name.")
+def schema_save(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '-', '_' and '.'.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The schema, which is checked first.")],
+) -> None:
+    """Save a schema under a name that --schema then takes; an older one of that name is replaced."""
+    from pagelift.commands import schemas
+
+    raise Done(schemas.save(name, file))
+
+
+@app.command("eval", epilog=EPILOG, short_help="Measure an engine on documents with known values.")
+def evaluate(  # noqa: PLR0913, PLR0917
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Collections of documents, schemas and true values; see docs/cli.md.")],
+    engine: Annotated[str, typer.Option(metavar="NAME", help="The engine to measure.")] = "layout",
+    only: Annotated[list[str] | None, typer.Option(metavar="COLLECTION", help="Only this collection; may be repeated.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many documents per collection.")] = None,
+    wrong: Annotated[int, typer.Option(min=0, metavar="N", help="List the first N mistakes.")] = 0,
+    fields: Annotated[bool, typer.Option("--fields", help="Accuracy per field.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all numbers as JSON.")] = None,
+    predictions: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the results as <collection>/<document>.json.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the words of documents there between runs; only the engine is timed then.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=256, help="Processes.")] = 1,
+) -> None:
+    """Measure an engine on documents with known values: field and document accuracy, false fills, seconds per page."""
+    from pagelift.commands import evaluate as command
+    from pagelift.evals.runner import Run
+
+    selection = command.Selection(folder, tuple(only or ()), limit, jobs)
+    raise Done(command.run(selection, Run(engine, cache), command.Output(wrong, fields, json_file, predictions)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""`pagelift extract`: many documents through one extractor, each outcome handed on as soon as its turn comes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from pagelift.commands import ExitCode, say
+from pagelift.commands.inputs import Input, find_inputs, is_batch
+from pagelift.commands.sinks import ArraySink, CsvSink, Failure, FolderSink, Format, JsonSink, LinesSink, Sink
+from pagelift.commands.tables import Table
+from pagelift.core import ConfigError, Extraction, Limits, PageliftError
+from pagelift.core.annotate import annotated_pages, as_png
+from pagelift.core.files import write_atomic
+from pagelift.documents.client import shut_down
+from pagelift.documents.open import OcrMode
+from pagelift.extract import Extractor
+from pagelift.extract.pages import parse_pages
+from pagelift.schema import Schema
+from pagelift.schema.schema import Nulls
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything that was asked for on the command line. format: None chooses by the inputs. jobs: documents at the same time."""
+
+    inputs: Sequence[str]
+    schema: str
+    engine: str = "auto"
+    pages: str | None = None
+    password: str | None = None
+    evidence: bool = False
+    annotate: Path | None = None
+    out: Path | None = None
+    format: Format | None = None
+    nulls: Nulls = "allowed"
+    ocr: OcrMode = "auto"
+    strict: bool = False
+    jobs: int = 1
+    limits: Limits = field(default_factory=Limits)
+
+
+def read_password(file: Path) -> str:
+    """The first line of a password file. Raises ConfigError."""
+    try:
+        return file.read_text(encoding="utf-8").split("\n", 1)[0].rstrip("\r")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file}: the password cannot be read ({error})") from error
+
+
+@dataclass(slots=True)
+class Tally:
+    """Documents with and without a result so far."""
+
+    succeeded: int = 0
+    failed: int = 0
+
+
+def run(job: Job) -> ExitCode:
+    """Extract, write the outcomes, and say in the exit code how it went. Raises SchemaError, ConfigError, EngineError."""
+    if job.pages is not None:
+        parse_pages(job.pages)
+    if job.evidence and job.format == "csv":
+        raise ConfigError("--format csv has no room for --evidence; use json or jsonl")
+    extractor = Extractor(job.schema, job.engine, limits=job.limits, ocr=job.ocr, nulls=job.nulls, strict=job.strict)
+    documents = find_inputs(job.inputs, [folder for folder in (job.out, job.annotate) if folder is not None])
+    if not documents:
+        say(f"no documents in {', '.join(job.inputs)}; folders are searched for PDF, PNG, JPEG, WebP, GIF, BMP and TIFF files")
+        return ExitCode.NOTHING_SUCCEEDED
+    tally = Tally()
+    try:
+        _work(job, extractor, documents, tally)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes at the end
+        return ExitCode.OUTPUT_CLOSED
+    except KeyboardInterrupt:
+        shut_down()  # ends the documents that other threads are at
+        say(f"interrupted after {tally.succeeded + tally.failed} of {len(documents)} documents; what was written is complete")
+        return ExitCode.INTERRUPTED
+    if not tally.failed:
+        return ExitCode.FINE
+    return ExitCode.SOME_FAILED if tally.succeeded else ExitCode.NOTHING_SUCCEEDED
+
+
+def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tally) -> None:
+    assert extractor.schema is not None
+    with (
+        contextlib.closing(_sink(job, extractor.schema)) as sink,
+        contextlib.closing(_outcomes(job, extractor, documents)) as outcomes,
+        _progress(len(documents), job.out is not None) as advance,
+    ):
+        for document, outcome in zip(documents, outcomes, strict=True):
+            sink.put(document, outcome)
+            _report(document, outcome)
+            if isinstance(outcome, Failure):
+                tally.failed += 1
+            else:
+                tally.succeeded += 1
+                if job.annotate is not None:
+                    _annotate(job.annotate, document, outcome)
+            advance()
+
+
+def _sink(job: Job, schema: Schema) -> Sink:
+    def make(stream: TextIO, form: Format) -> Sink:
+        if form == "csv":
+            return CsvSink(stream, Table(schema.root))
+        return JsonSink(stream, job.evidence) if form == "json" else LinesSink(stream, job.evidence)
+
+    if job.out is not None:
+        form: Format = job.format or "json"
+        return FolderSink(job.out, f".{form}", lambda stream: make(stream, form))
+    if is_batch(job.inputs) and job.format == "json":
+        return ArraySink(sys.stdout, job.evidence)
+    return make(sys.stdout, job.format or ("jsonl" if is_batch(job.inputs) else "json"))
+
+
+def _outcomes(job: Job, extractor: Extractor, documents: Sequence[Input]) -> Generator[Extraction | Failure, None, None]:
+    """The outcome of every document, in order; at most a few more than `jobs` are worked on or waiting to be written."""
+    if job.jobs == 1:
+        for document in documents:
+            yield _extract(job, extractor, document)
+        return
+    pool = ThreadPoolExecutor(job.jobs)
+    try:
+        todo = iter(documents)
+        ahead: deque[Future[Extraction | Failure]] = deque()
+        for document in islice(todo, 2 * job.jobs):
+            ahead.append(pool.submit(_extract, job, extractor, document))
+        while ahead:
+            yield ahead.popleft().result()
+            for document in islice(todo, 1):
+                ahead.append(pool.submit(_extract, job, extractor, document))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _extract(job: Job, extractor: Extractor, document: Input) -> Extraction | Failure:
+    try:
+        return extractor.extract(document.source, pages=job.pages, password=job.password)
+    except PageliftError as error:
+        return Failure(type(error).__name__, str(error))
+    except Exception as error:
+        log.exception("%s: unexpected error", document.source)
+        return Failure(type(error).__name__, f"{document.source}: unexpected error: {error}")
+
+
+def _report(document: Input, outcome: Extraction | Failure) -> None:
+    if isinstance(outcome, Failure):
+        message = (
+            outcome.message if document.source in outcome.message or document.source == "-" else f"{document.source}: {outcome.message}"
+        )
+        say(f"error: {message}")
+        return
+    for warning in outcome.warnings:
+        say(f"warning: {document.source}: {warning}")
+
+
+def _annotate(folder: Path, document: Input, extraction: Extraction) -> None:
+    written = []
+    try:
+        for number, picture in annotated_pages(extraction):
+            written.append(folder / document.place.with_name(f"{document.place.name}-page-{number}.png"))
+            write_atomic(written[-1], as_png(picture))
+    except PageliftError as error:
+        say(f"warning: {document.source}: pictures are missing: {error}")
+    for path in written:
+        say(f"annotated page: {path}")
+
+
+@contextlib.contextmanager
+def _progress(total: int, stdout_is_free: bool) -> Iterator[Callable[[], None]]:
+    """A progress bar, if a person watches: on a terminal that does not show results at the same time."""
+    if total == 1 or not sys.stderr.isatty() or (sys.stdout.isatty() and not stdout_is_free):
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("documents", total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,134 @@
+"""Where results go: JSON, JSON lines or CSV on standard output, or one file per document in a folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TextIO
+
+from pagelift.commands.inputs import Input
+from pagelift.commands.tables import Table, safe_cell
+from pagelift.core import Extraction, Json
+from pagelift.core.files import write_atomic
+
+Format = Literal["json", "jsonl", "csv"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no result for a document. type: the name of the error class."""
+
+    type: str
+    message: str
+
+
+class Sink(Protocol):
+    """Takes the outcome of one document after another."""
+
+    def put(self, document: Input, outcome: Extraction | Failure) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class JsonSink:
+    """One indented JSON object; the outcome of the only document, nothing after a failure."""
+
+    def __init__(self, stream: TextIO, evidence: bool) -> None:
+        self._stream = stream
+        self._evidence = evidence
+
+    def put(self, document: Input, outcome: Extraction | Failure) -> None:  # noqa: ARG002
+        if isinstance(outcome, Extraction):
+            self._stream.write(outcome.to_json(self._evidence) + "\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        pass
+
+
+class LinesSink:
+    """JSON lines, each flushed: {"source", "data", ...} or {"source", "error": {"type", "message"}}."""
+
+    def __init__(self, stream: TextIO, evidence: bool) -> None:
+        self._stream = stream
+        self._evidence = evidence
+
+    def put(self, document: Input, outcome: Extraction | Failure) -> None:
+        self._stream.write(_line(document, outcome, self._evidence) + "\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        pass
+
+
+class ArraySink:
+    """The objects of `LinesSink` as one JSON array."""
+
+    def __init__(self, stream: TextIO, evidence: bool) -> None:
+        self._stream = stream
+        self._evidence = evidence
+        self._before = "[\n"
+
+    def put(self, document: Input, outcome: Extraction | Failure) -> None:
+        self._stream.write(self._before + _line(document, outcome, self._evidence))
+        self._before = ",\n"
+        self._stream.flush()
+
+    def close(self) -> None:
+        self._stream.write("[]\n" if self._before == "[\n" else "\n]\n")
+        self._stream.flush()
+
+
+def _line(document: Input, outcome: Extraction | Failure, evidence: bool) -> str:
+    line: dict[str, Json] = {"source": document.source}
+    if isinstance(outcome, Failure):
+        line["error"] = {"type": outcome.type, "message": outcome.message}
+    else:
+        line |= {**outcome.to_dict(evidence), "source": document.source}
+    return json.dumps(line, ensure_ascii=False)
+
+
+class CsvSink:
+    """Rows as described in `tables`, with the document in front and the error, if any, at the end."""
+
+    def __init__(self, stream: TextIO, table: Table) -> None:
+        self._stream = stream
+        self._writer = csv.writer(stream, lineterminator="\n")
+        self._table = table
+        self._writer.writerow(["source", *map(safe_cell, table.columns), "error"])
+
+    def put(self, document: Input, outcome: Extraction | Failure) -> None:
+        source = safe_cell(document.source)
+        if isinstance(outcome, Failure):
+            self._writer.writerow([source, *[""] * len(self._table.columns), safe_cell(f"{outcome.type}: {outcome.message}")])
+        else:
+            self._writer.writerows([source, *row, ""] for row in self._table.rows(outcome.data))
+        self._stream.flush()
+
+    def close(self) -> None:
+        pass
+
+
+class FolderSink:
+    """One file per document that has a result, each written whole or not at all. make: the sink that fills one file."""
+
+    def __init__(self, folder: Path, suffix: str, make: Callable[[TextIO], Sink]) -> None:
+        self._folder = folder
+        self._suffix = suffix
+        self._make = make
+
+    def put(self, document: Input, outcome: Extraction | Failure) -> None:
+        if isinstance(outcome, Failure):
+            return
+        text = io.StringIO(newline="")
+        inner = self._make(text)
+        inner.put(document, outcome)
+        inner.close()
+        write_atomic(self._folder / document.place.with_name(document.place.name + self._suffix), text.getvalue())
+
+    def close(self) -> None:
+        pass
