@@ -40,7 +40,7 @@ BREAK = None
 
 def _with_plain_pointers(function: Any, result: Any, *arguments: Any) -> Any:
     """The same C function without typed pointers, which cost more than the calls themselves."""
-    return ctypes.CFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value)
+    return ctypes.CFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
 _get_unicode = _with_plain_pointers(pdfium.FPDFText_GetUnicode, ctypes.c_uint, ctypes.c_void_p, ctypes.c_int)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pypdfium2.raw as pdfium
@@ -71,7 +72,7 @@ def _read_widget(annotation: Any, form: Any, frame: Frame) -> Widget | None:
         return None
 
     def text(function: Callable[..., int]) -> str:
-        return _string(lambda buffer, size: function(form, annotation, buffer, size))
+        return _string(partial(function, form, annotation))
 
     checkable = kind in ("checkbox", "radio")
     value = text(pdfium.FPDFAnnot_GetFormFieldExportValue if checkable else pdfium.FPDFAnnot_GetFormFieldValue)
@@ -90,7 +91,7 @@ def _read_widget(annotation: Any, form: Any, frame: Frame) -> Widget | None:
 def _selected_options(annotation: Any, form: Any) -> Iterator[str]:
     for index in range(min(pdfium.FPDFAnnot_GetOptionCount(form, annotation), MAX_OPTIONS)):
         if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, index):
-            yield _string(lambda buffer, size, at=index: pdfium.FPDFAnnot_GetOptionLabel(form, annotation, at, buffer, size))
+            yield _string(partial(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, index))
 
 
 def _string(read: Callable[[Any, int], int]) -> str:
@@ -128,7 +129,7 @@ def mark_values(words: list[PackedWord], widgets: list[Widget]) -> list[PackedWo
 
 def _is_inside(word: PackedWord, corners: list[float]) -> bool:
     x0, top, x1, bottom = corners
-    return x0 - 2 <= (word[1] + word[3]) / 2 <= x1 + 2 and top - 2 <= (word[2] + word[4]) / 2 <= bottom + 2
+    return bool(x0 - 2 <= (word[1] + word[3]) / 2 <= x1 + 2 and top - 2 <= (word[2] + word[4]) / 2 <= bottom + 2)
 
 
 def _regroup(tokens: list[str], drawn: list[PackedWord]) -> list[PackedWord]:

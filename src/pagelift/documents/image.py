@@ -31,7 +31,7 @@ class ImageFile:
         self._page_pixels = page_pixels
         try:
             self._image: Any = Image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS)
-            self.page_count = int(self._image.n_frames) if self._image.format == "TIFF" else 1
+            self.page_count = int(getattr(self._image, "n_frames", 1)) if self._image.format == "TIFF" else 1
         except (UnidentifiedImageError, *DAMAGE) as error:
             raise CorruptDocument(f"the image is damaged or truncated ({error}); fetch or save it again") from error
         if self._image.format in ("GIF", "WEBP") and getattr(self._image, "is_animated", False):

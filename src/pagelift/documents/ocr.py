@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from functools import lru_cache
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -23,7 +24,7 @@ UPRIGHT_SAMPLE = 16  # lines that vote on whether the picture stands upside down
 TALL = 1.5  # height by width of a line that runs vertically
 MIN_SPACE_COLUMNS = 5  # of the recogniser's output, 8 px each at 48 px line height
 Quad = NDArray[np.float32]  # (4, 2): top left, top right, bottom right, bottom left in reading direction, px
-Picture = NDArray[np.uint8]  # (height, width, 3) BGR
+Picture = NDArray[Any]  # (height, width, 3) BGR
 
 
 def read_lines(picture: Picture, threads: int) -> list[dict[str, Any]]:
@@ -125,8 +126,8 @@ def _is_upside_down(engine: Any, crops: list[Picture]) -> bool:
     sample = sorted(crops, key=lambda c: c.shape[1] / c.shape[0], reverse=True)[:UPRIGHT_SAMPLE]
     if not sample:
         return False
-    votes = [label == "180" for label, score in engine.text_cls(sample).cls_res if score > 0.8]
-    return sum(votes) > len(sample) / 2
+    votes = [str(label) == "180" for label, score in engine.text_cls(sample).cls_res if score > 0.8]
+    return 2 * sum(votes) > len(sample)
 
 
 def _recognize(engine: Any, crops: list[Picture], quads: list[Quad]) -> list[dict[str, Any]]:
@@ -153,7 +154,7 @@ def _split(text: str, columns: list[int], total: float) -> list[tuple[str, float
     letters = [(i, c) for i, c in enumerate(text) if not c.isspace()]
     if len(letters) != len(columns) or total <= 0:
         return [(text.strip().replace(" ", ""), 0.0, 1.0)]
-    steps = [b - a for a, b in zip(columns, columns[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(columns)]
     pitch = median(steps) if steps else total
     spans: list[tuple[str, float, float]] = []
     first = 0

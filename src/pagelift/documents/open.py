@@ -117,6 +117,8 @@ class Page:
         self._document = document
         self._content: PageContent | None = None
         self._size: tuple[float, float] | None = None
+        self._pictures: tuple[Box, ...] = ()
+        self._picture_words: tuple[Word, ...] | None = None
 
     @property
     def width_pt(self) -> float:
@@ -147,8 +149,25 @@ class Page:
 
                 replace_text = mode == "always" or verdict in ("empty", "garbage")
                 content = read_page_picture(self._document, content, reply, replace_text)
+            self._pictures = tuple(Box(*box) for box in reply["pictures"]) if content.source == "text" else ()
             self._content = content
         return self._content
+
+    @property
+    def picture_words(self) -> tuple[Word, ...]:
+        """Words inside pictures on a page whose content comes from its text layer: a logo, a heading drawn as a picture.
+
+        Not part of `content`, because OCR takes longer than everything else: ask where `content` lacks what is looked for.
+        Empty if `content` comes from OCR itself, or with ocr="never".
+        """
+        if self._picture_words is None:
+            words: Iterable[Word] = ()
+            if self._document.ocr != "never" and self.content.source == "text" and self._pictures:
+                from pagelift.documents.reading import read_pictures, without_twins
+
+                words = without_twins(read_pictures(self._document, self.number, self._pictures), self.content.words)
+            self._picture_words = tuple(words)
+        return self._picture_words
 
     def image(self, dpi: float) -> Image:
         """The page picture in RGB, made anew at every call; smaller than `dpi` asks for if it would exceed limits.page_pixels."""

@@ -113,13 +113,26 @@ class PdfFile:
         with self._page(page) as loaded:
             return self._render(loaded, frame_of(loaded.raw), dpi, max_pixels)
 
-    def _render(self, loaded: Any, frame: Frame, dpi: float, max_pixels: int) -> tuple[Header, memoryview]:
-        width_pt, height_pt = frame.size
-        scale = min(dpi / 72, (max_pixels / (width_pt * height_pt)) ** 0.5, MAX_SIDE_PX / max(width_pt, height_pt))
+    def region(self, page: int, dpi: float, corners: list[float], max_pixels: int) -> tuple[Header, memoryview]:
+        """The part of the page picture in the box x0, top, x1, bottom (page points), as `picture` gives it."""
+        with self._page(page) as loaded:
+            frame = frame_of(loaded.raw)
+            width_pt, height_pt = frame.size
+            x0, top = max(corners[0], 0.0), max(corners[1], 0.0)
+            x1, bottom = min(corners[2], width_pt), min(corners[3], height_pt)
+            return self._render(loaded, frame, dpi, max_pixels, (x0, top, max(x1 - x0, 1.0), max(bottom - top, 1.0)))
+
+    def _render(
+        self, loaded: Any, frame: Frame, dpi: float, max_pixels: int, part: tuple[float, float, float, float] | None = None
+    ) -> tuple[Header, memoryview]:
+        """part: left, top, width and height in page points, default the whole page."""
+        left_pt, top_pt, width_pt, height_pt = part or (0.0, 0.0, *frame.size)
+        scale = min(dpi / 72, (max_pixels / (width_pt * height_pt)) ** 0.5, MAX_SIDE_PX / max(frame.size))
         width_px, height_px = max(1, int(width_pt * scale)), max(1, int(height_pt * scale))
+        page_px = max(1, int(frame.size[0] * scale)), max(1, int(frame.size[1] * scale))
         bitmap = pypdfium2.PdfBitmap.new_native(width_px, height_px, pdfium.FPDFBitmap_BGR)
         bitmap.fill_rect((255, 255, 255, 255), 0, 0, width_px, height_px)
-        arguments = (0, 0, width_px, height_px, 0, pdfium.FPDF_ANNOT)
+        arguments = (-int(left_pt * scale), -int(top_pt * scale), *page_px, 0, pdfium.FPDF_ANNOT)
         pdfium.FPDF_RenderPageBitmap(bitmap.raw, loaded.raw, *arguments)
         if self._document.formenv:
             pdfium.FPDF_FFLDraw(self._document.formenv.raw, bitmap.raw, loaded.raw, *arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 OCR_DPI = 200.0
 MAX_OCR_PIXELS = 6_000_000
 THREADS = min(os.cpu_count() or 1, 4)
+MAX_PICTURES = 4
+MAX_REGION_PIXELS = 2_000_000
+MIN_PICTURE_SHARE = 0.01  # of the page's area
+MAX_REMEMBERED = 256
 MIN_SHARE = 0.4  # of an OCR word's area under a word of the text layer: they are the same word
+
+_remembered: dict[bytes, list[Word]] = {}
 
 
 def read_page_picture(document: Document, content: PageContent, reply: Header, replace_text: bool) -> PageContent:
@@ -39,6 +46,42 @@ def read_picture(document: Document, page: int, dpi: float) -> list[Word]:
     header, rows = document.call({"op": "picture", "page": page, "dpi": dpi, "max_pixels": max_pixels})
     width_pt, height_pt = document.page(page).size
     return _read(document, header | {"page": page}, rows, (width_pt / header["width_px"], height_pt / header["height_px"]))
+
+
+def read_pictures(document: Document, page: int, pictures: Iterable[Box]) -> list[Word]:
+    """The words inside pictures on a page that has a text layer, in page points; a few pictures, the large ones first.
+
+    What was read in a picture is remembered, because a logo returns on every page and in every document of its sender.
+    """
+    width_pt, height_pt = document.page(page).size
+    plausible = [p for p in set(pictures) if _may_hold_text(p, width_pt * height_pt)]
+    plausible.sort(key=lambda p: p.width * p.height, reverse=True)
+    words: list[Word] = []
+    lines = 0
+    for picture in sorted(plausible[:MAX_PICTURES], key=lambda p: (p.top, p.x0)):
+        request = {"op": "region", "page": page, "dpi": OCR_DPI, "box": picture.as_list(), "max_pixels": MAX_REGION_PIXELS}
+        header, rows = document.call(request)
+        digest = hashlib.blake2b(rows, digest_size=16).digest() + bytes(str(header), "ascii")
+        read = _remembered.get(digest)
+        if read is None:
+            scale = picture.width / header["width_px"]
+            read = _remembered[digest] = _read(document, header | {"page": page}, rows, (scale, scale))
+            while len(_remembered) > MAX_REMEMBERED:
+                _remembered.pop(next(iter(_remembered)), None)
+        words += [_moved(word, picture, lines) for word in read]
+        lines += max((w.line or 0 for w in read), default=-1) + 1
+    return words
+
+
+def _may_hold_text(picture: Box, page_area: float) -> bool:
+    share = picture.width * picture.height / max(page_area, 1.0)
+    return share >= MIN_PICTURE_SHARE and picture.height >= 6 and picture.width >= 12 and picture.height < 3 * picture.width
+
+
+def _moved(word: Word, origin: Box, lines: int) -> Word:
+    x, y = max(origin.x0, 0.0), max(origin.top, 0.0)
+    box = Box(word.box.x0 + x, word.box.top + y, word.box.x1 + x, word.box.bottom + y)
+    return replace(word, box=box, line=(word.line or 0) + lines)
 
 
 def _read(document: Document, picture: Header, rows: bytes, points_per_px: tuple[float, float]) -> list[Word]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pagelift.documents.characters import Character, Style
 from pagelift.documents.frame import Rectangle
@@ -158,7 +159,7 @@ def _is_next_letter(left: Run, right: Run) -> bool:
 
 
 def _regroup(letters: list[Run]) -> list[Run]:
-    gaps = sorted(b.start - a.end for a, b in zip(letters, letters[1:], strict=False))
+    gaps = sorted(b.start - a.end for a, b in pairwise(letters))
     limit = gaps[len(gaps) // 2] * 1.5 + 0.1 * letters[0].height
     words = [letters[0]]
     before = letters[0]

@@ -11,6 +11,7 @@ another, each a frame of `wire`: a header {"op": name, ...} and, for some, a bod
     content   document, page                                 width_pt, height_pt, words, hidden_words, form_fields,
                                                              rules, pictures, text, warnings (see pdf.PdfFile.content)
     picture   document, page, dpi, max_pixels                width_px, height_px, stride, mode; body: the rows
+    region    document, page, dpi, box, max_pixels (PDF)     as for picture
     close     document                                       -
     ocr       as a reply to picture, and threads             lines (see ocr.read_lines)
 
@@ -28,7 +29,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from pagelift.core.errors import CorruptDocument, DocumentError, LimitExceeded
 from pagelift.documents.wire import Header, read_frame, write_frame
@@ -50,6 +51,7 @@ class Service:
             "size": self.size,
             "content": self.content,
             "picture": self.picture,
+            "region": self.region,
             "close": self.close,
             "ocr": self.ocr,
         }
@@ -62,7 +64,7 @@ class Service:
         except MemoryError:
             message = "it needs more memory than the limit worker_bytes allows; raise the limit if the document is trusted"
             return {"error": LimitExceeded.__name__, "message": message}, b""
-        except Exception as error:  # noqa: BLE001 - the boundary of a document: any library error concerns this document only
+        except Exception as error:  # the boundary of a document: any library error concerns this document only
             logging.getLogger(__name__).debug("request failed", exc_info=True)
             return {"error": CorruptDocument.__name__, "message": f"{type(error).__name__}: {error}"}, b""
         return {"ok": True} | header, reply_body
@@ -97,6 +99,10 @@ class Service:
     def picture(self, request: Header, _body: bytes) -> Reply:
         document = self.documents[request["document"]]
         return document.picture(request["page"], request["dpi"], request["max_pixels"])
+
+    def region(self, request: Header, _body: bytes) -> Reply:
+        document = cast("PdfFile", self.documents[request["document"]])
+        return document.region(request["page"], request["dpi"], request["box"], request["max_pixels"])
 
     def close(self, request: Header, _body: bytes) -> Reply:
         document = self.documents.pop(request["document"], None)
