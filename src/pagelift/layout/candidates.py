@@ -9,24 +9,25 @@ from typing import Literal
 
 from pagelift.core import Box, Word, union
 from pagelift.evidence import Number, find_dates, parse_number
+from pagelift.layout.lexicon import only_label_words
 from pagelift.layout.lines import PageLayout, Segment, Token, block_below
 from pagelift.layout.values import EMAIL, IBAN, PHONE, URL, Locale
 
-Family = Literal["number", "date", "id", "text", "block", "email", "phone", "url", "iban"]
+Family = Literal["number", "date", "id", "text", "block", "wrapped", "email", "phone", "url", "iban"]
 
 _EDGE = " .,;:()[]*|"
 _GLUED_VALUE = re.compile(r"^(.*[^\W\d_)#.][:#=.]?\s?)([-$€£(]*(?:RM)?\d[\d.,']*\)?)$")
 _RANGE = re.compile(r"\s*(?:-|–|—|~|to|bis|through|thru|until|au|al|a|/|\.\.|,)?\s*(?:end:?|end date:?)?\s*", re.I)
 _ID = re.compile(r"[\w./#&-]+(?:\s?[-/]\s?|\s)[\w./-]+(?: \d+)*")
 _REGISTRATION = re.compile(r"\s*[\[(][^()\[\]]*\d[^()\[\]]*[\])]?\s*$|\s+(?:Co\.?|Company)?\s*(?:Reg\.?|Registration)?\s*(?:No\.?|Nr\.?)[:.]?\s*[\w-]*\d[\w-]*$", re.I)
-_DATE_TAIL = re.compile(r"\b(?:vom|du|of|from|dated|date|und|and)\b", re.I)
+_SALUTATION = re.compile(r"(?:herrn?|frau|firma|fa\.?|mr\.?|mrs\.?|ms\.?|m\.|mme|monsieur|madame|dr\.?|an|to|attn:?|z\.\s?hd\.?)", re.I)
 
 
 @dataclass(slots=True, eq=False)
 class Candidate:
     """A span that could be a value. start, end: tokens of `segment` (end exclusive). text: as it would be returned.
     before: text in the first token that stands before the value ("No.:" of "No.:123"). range_part: 1 or 2 for the
-    first or second date of a range. lines: segments of a block, [segment] otherwise."""
+    first or second date of a range. trimmed: a registration number behind the name was left out. lines: segments of a block, [segment] otherwise."""
 
     family: Family
     segment: Segment
@@ -38,6 +39,7 @@ class Candidate:
     ambiguous: bool = False
     before: str = ""
     range_part: int = 0
+    trimmed: bool = False
     lines: list[Segment] = field(default_factory=list)
     form_label: str = ""
     labels: list[tuple[str, float, str]] = field(default_factory=list)
@@ -49,7 +51,7 @@ class Candidate:
     @property
     def tokens(self) -> list[Token]:
         if self.lines:
-            return [t for s in self.lines for t in s.tokens]
+            return self.segment.tokens[self.start :] + [t for s in self.lines[1:] for t in s.tokens]
         return self.segment.tokens[self.start : self.end]
 
     @property
@@ -185,7 +187,7 @@ def _texts(segment: Segment) -> Iterator[Candidate]:
     for k in range(count - 1):
         if tokens[k].text.endswith((":", "►", "▶", "#")) or tokens[k].text in ("-", "–", "|", "•"):
             yield Candidate("text", segment, k + 1, count, " ".join(t.text for t in tokens[k + 1 :]))
-        if tokens[k].text.endswith((",", "|", ";")) or tokens[k + 1].text in ("|", "•", "·", "-", "–", "/"):
+        if tokens[k].text.endswith((",", "|", ";")) or tokens[k + 1].text in ("|", "•", "·", "●", "*", "-", "–", "/"):
             yield Candidate("text", segment, 0, k + 1, " ".join(t.text for t in tokens[: k + 1]).rstrip(_EDGE))
     if ":" in tokens[0].text[:-1] and not re.match(r"\d+:\d|https?:", tokens[0].text):
         label, _, rest = segment.text.partition(":")
@@ -193,10 +195,39 @@ def _texts(segment: Segment) -> Iterator[Candidate]:
     plain = _REGISTRATION.sub("", segment.text)
     if plain != segment.text and len(plain) > 2:
         _, end = _token_range(segment, 0, len(plain))
-        yield Candidate("text", segment, 0, end, plain)
+        yield Candidate("text", segment, 0, end, plain, trimmed=True)
     block = block_below(segment)
     for length in range(2, len(block) + 1):
         yield Candidate("block", segment, 0, count, join_lines([s.text for s in block[:length]]), lines=block[:length])
+    if len(block) > 1:
+        yield from _wrapped(segment, block)
+
+
+def _wrapped(segment: Segment, block: list[Segment]) -> Iterator[Candidate]:
+    """A value that goes on in the next lines of its cell: nothing stands left of the continuation where the first line has its label."""
+    if _SALUTATION.fullmatch(segment.text):
+        yield Candidate("wrapped", segment, 0, len(segment.tokens), f"{segment.text} {block[1].text}", lines=block[:2])
+    for start in {0, *(k + 1 for k, t in enumerate(segment.tokens[:-1]) if t.text.endswith(":"))}:
+        if not segment.index and not start:
+            continue
+        x0 = segment.tokens[start].box.x0
+        lines = [segment]
+        for following in block[1:3]:
+            flush = abs(following.box.x0 - x0) < 0.5 * segment.page.unit and following.index == 0
+            wide = following.box.top - lines[-1].box.bottom > 0.6 * segment.page.unit
+            if not flush or wide or following.bold != segment.bold or following.text.endswith(":") or only_label_words(following.text):
+                break
+            if any(s.box.x0 < _right_edge(segment) - segment.page.unit for s in following.line_segments[1:]):
+                break
+            lines.append(following)
+            text = " ".join([" ".join(t.text for t in segment.tokens[start:]), *(s.text for s in lines[1:])])
+            yield Candidate("wrapped", segment, start, len(segment.tokens), text, lines=list(lines))
+
+
+def _right_edge(segment: Segment) -> float:
+    """Where the next cell of the segment's line begins; the page's edge if there is none."""
+    following = segment.line_segments[segment.index + 1 :]
+    return following[0].box.x0 if following else segment.page.width
 
 
 def join_lines(texts: list[str]) -> str:

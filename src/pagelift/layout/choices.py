@@ -31,7 +31,7 @@ def printed_enum(query: Query, pages: Sequence[PageLayout]) -> list[Answer]:
             whole = start == 0 and end == len(segment.tokens)
             size = min(segment.height / page.unit - 1, 1.0)
             score = 0.5 + 1.5 * label + 0.3 * (1 - candidate.box.top / page.height) + 0.3 * whole + 0.3 * size - 0.2 * (page.number - 1)
-            answers.append(Answer(value, candidate.text, page.number, union(w.box for w in candidate.words), score, "printed"))
+            answers.append(Answer(value, candidate.text, page.number, union(w.box for w in candidate.words), score, "printed", tuple(candidate.words)))
     return answers
 
 

@@ -22,7 +22,7 @@ from pagelift.layout.lines import PageLayout, analyse_page
 from pagelift.layout.lists import read_list
 from pagelift.layout.marks import Answer, Mark, boolean_answers, enum_answers, find_marks
 from pagelift.layout.query import Query, plan
-from pagelift.layout.scoring import DocumentFacts, Scored, answers, score
+from pagelift.layout.scoring import DocumentFacts, answers, block_heads, score
 from pagelift.layout.solve import Choice, solve
 from pagelift.layout.values import Locale, infer_locale, read_value
 from pagelift.schema import Schema
@@ -61,17 +61,23 @@ def extract_pages(contents: Sequence[PageContent], schema: Schema) -> Proposal:
 
 def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayout]) -> None:
     candidates = _candidates(pages, run.locale)
-    facts = DocumentFacts(_amounts(candidates), len(pages))
+    filled = sum(f.kind == "text" and bool(f.value.strip()) for p in pages for f in p.content.form_fields)
+    heads = frozenset(h for p in pages for h in block_heads(p))
+    facts = DocumentFacts(_amounts(candidates), len(pages), form=filled >= 3, block_heads=heads)
     marks = [m for p in pages for m in find_marks(p)]
-    choices = []
+    choices, taken = [], set[int]()
     for query in queries:
         if query.many:
             _store_list(run, query, read_list(query, candidates, run.locale, facts))
         elif query.kind in ("enum", "boolean", "currency"):
-            _store_answer(run, query, _best_answer(run, query, pages, marks, candidates, facts))
+            answer = _best_answer(run, query, pages, marks, candidates, facts)
+            taken |= {id(w) for w in answer.words} if answer and query.kind == "enum" else set()
+            _store_answer(run, query, answer)
         else:
             options = [score(query, c, facts) for c in candidates if answers(query, c)]
             choices.append(Choice(query, options, _threshold(query)))
+    for choice in choices:
+        choice.options = [o for o in choice.options if not taken.issuperset(map(id, o.candidate.words)) or not o.candidate.words]
     solve(choices)
     for choice in choices:
         _store_choice(run, choice)
@@ -94,6 +100,8 @@ def _amounts(candidates: Sequence[Candidate]) -> list[float]:
 
 
 def _threshold(query: Query) -> float:
+    if query.principal:
+        return _REQUIRED
     optional = not query.node.required or re.search(r"\bnull\b|\bif (?:any|present|stated|given)\b|optional", query.description)
     return _OPTIONAL if optional else _REQUIRED
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pagelift.layout import lexicon
 from pagelift.layout.candidates import Candidate
 from pagelift.layout.lines import Segment, is_numeric
-from pagelift.layout.query import Query
+from pagelift.layout.query import Query, Terms
 from pagelift.layout.values import plain
 
+_CONNECTOR = re.compile(r"[\W_]*(?:vom|von|dated|of|from|du|le|am|on|the|date|del|van|den|di|in|den|à|-)?[\W_]*", re.I)
 LABEL_LENGTH = 80
 """Only the end of a longer text can be a label."""
 
@@ -42,7 +43,10 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
         yield _column_part(other, box.center_x), (0.9 if k == 0 else 0.6) * max(0.2, 1 - gap / 14), "above"
     heading = _row_heading(segment)
     if heading is not None:
-        yield heading.text, 0.5, "heading"
+        own = inline or (named.text if named is not None else "")
+        yield heading.text, 0.4 if own else 0.75, "heading"
+        if own:
+            yield f"{heading.text} {own}", 0.85, "heading"
     if not inline and named is None and segment.below and not (above and segment.box.top - above[0].box.bottom < 2 * unit):
         below = segment.below[0]
         if below.box.top - segment.box.bottom < 1.2 * unit and below.height < segment.height * 1.02:
@@ -51,9 +55,12 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
 
 def _inline(candidate: Candidate) -> str:
     """The words left of the candidate in its own segment, back to the value before it."""
-    tokens = [t.text for t in candidate.segment.tokens[max(0, candidate.start - 6) : candidate.start]]
+    tokens = [t.text for t in candidate.segment.tokens[max(0, candidate.start - 8) : candidate.start]]
     text = " ".join(filter(None, [*tokens, candidate.before])).strip()
-    return re.split(r"(?<=\d)[\s,;]+(?=[^\W\d_])", text)[-1] if text else ""
+    if not text:
+        return ""
+    last = re.split(r"(?<=\d)[\s,;]+(?=[^\W\d_])", text)[-1]
+    return text if _CONNECTOR.fullmatch(last) else last
 
 
 def _column_part(segment: Segment, center_x: float) -> str:
@@ -67,31 +74,46 @@ def _column_part(segment: Segment, center_x: float) -> str:
 def _row_heading(segment: Segment) -> Segment | None:
     """The heading of a group of label-value lines: the nearest line above that stands alone, further left and bolder or ends with a colon."""
     page = segment.page
+    label = segment.line_segments[0]
     for line in reversed(page.lines[max(0, segment.line - 8) : segment.line]):
         first = line.segments[0]
         alone = len(line.segments) == 1 and len(first.tokens) <= 6 and not is_numeric(first.text)
-        if alone and first.box.x0 <= segment.box.x0 + page.unit and (first.bold > 0.5 > segment.bold or first.text.endswith(":") or first.height > 1.15 * page.unit):
+        if first.height > 1.7 * page.unit:
+            return None  # the document's title names no group
+        if alone and first.box.x0 <= segment.box.x0 + page.unit and (
+            first.bold > 0.5 > label.bold or first.text.endswith(":") or first.height > 1.15 * max(label.height, page.unit)
+        ):
             return first
     return None
 
 
 @functools.lru_cache(200_000)
-def _match(label: frozenset[str], hint: frozenset[str], against: frozenset[str], text: str) -> float:
-    concepts = lexicon.bag(text[-LABEL_LENGTH:])
+def _match(terms: Terms, text: str) -> float:
+    text = text[-LABEL_LENGTH:]
+    concepts = lexicon.bag(text)
     if not concepts:
         return 0.0
     total = lexicon.weight(concepts)
-    named, hinted = lexicon.weight(concepts & label), lexicon.weight(concepts & hint)
-    recall = named / max(0.4, lexicon.weight(label))
+    named, hinted = lexicon.weight(concepts & terms.label), lexicon.weight(concepts & terms.hint)
+    recall = named / max(0.4, lexicon.weight(terms.label))
     precision = min(1.0, (named + 0.6 * hinted) / total)
     score = recall * (0.5 + 0.5 * precision)
-    score += 0.35 * len(concepts & hint) / max(1, len(hint)) * (0.3 + 0.7 * precision)
-    return score - 0.6 * lexicon.weight(concepts & against) / total
+    score += 0.35 * len(concepts & terms.hint) / max(1, len(terms.hint)) * (0.3 + 0.7 * precision)
+    for rank, stand_in in enumerate(terms.fallback):
+        score = max(score, (0.65 - 0.08 * rank) * lexicon.weight(concepts & stand_in) / max(total, lexicon.weight(stand_in)))
+    if terms.stems:
+        score += 0.3 * len(lexicon.stems(text) & terms.stems) / len(terms.stems) * (0.5 + 0.5 * precision)
+        literal = bool(lexicon.stems(text) & terms.stems)
+        return score - (0.2 if literal else 0.6) * lexicon.weight(concepts & terms.against) / total
+    return score - 0.6 * lexicon.weight(concepts & terms.against) / total
 
 
-def match_label(query: Query, text: str) -> float:
-    """How well a text names the query: about 1 for its name and nothing else, 0 for nothing in common, negative if it is ruled out."""
-    score = _match(query.label, query.hint, query.against, text)
+def match_label(query: Query, text: str, ranged: bool = False) -> float:
+    """How well a text names the query: about 1 for its name and nothing else, 0 for nothing in common, negative if it is ruled out.
+
+    ranged: the candidate's place in a range of dates already says whether it is the first or the last.
+    """
+    score = _match(query.range_terms if ranged else query.terms, text)
     if score > 0.2 and plain(text) == plain(query.words):
         score += 0.25
     return score
@@ -99,4 +121,4 @@ def match_label(query: Query, text: str) -> float:
 
 def match_context(query: Query, text: str) -> float:
     """How well a text names the parents of the query ("Bill to" for buyer.name)."""
-    return _match(query.context, frozenset(), frozenset(), text) if query.context else 0.0
+    return _match(query.parents, text) if query.parents.label else 0.0

@@ -14,7 +14,7 @@ _THESAURUS = """
 invoice: inv rechnung rechnungen rechnungs facture factuur factura fattura fatura bill rg beleg quittung receipt
 number: num no nr nummer numéro numero nº n° # id nos núm numeros ziffer kenn
 date: datum dated tanggal tarikh fecha data dates
-due: fällig fälligkeit fälligkeitsdatum zahlbar échéance vervaldatum payable vencimiento scadenza vencimento deadline zahlungsziel
+due: zahlbetrag zahlungsbetrag payer zahlen betalen fällig fälligkeit fälligkeitsdatum zahlbar échéance vervaldatum payable vencimiento scadenza vencimento deadline zahlungsziel
 total: gesamt gesamtbetrag summe totaal totale sum endbetrag endsumme jumlah totals totaux rechnungsbetrag importe-total overall rechnungssumme
 gross: brutto bruttobetrag bruttosumme ttc inklusive inkl incl inclusive including bruto lordo
 net: netto nettobetrag nettosumme subtotal sub-total zwischensumme ht excl excluding before warenwert steuerbasis taxable neto imponible imponibile hors base
@@ -182,6 +182,7 @@ GENERIC = {
 }  # fmt: skip
 """Words that many labels share say little; all others weigh 1."""
 
+_COMMON = frozenset({"number", "name", "date", "amount", "value", "code", "reference", "total", "type", "start", "end"})
 STOP = frozenset(
     """the of a an is that this as in on for and or by with be it if which not where was will were are at has have any all per its their
     der die das und des dem den im zu mit für le la les de et il d l les des aux el los las y e il lo gli di del della en het een op
@@ -251,5 +252,19 @@ def bag(text: str) -> frozenset[str]:
     return frozenset(c for w in words if not re.fullmatch(r"[\d.,/%$€£-]+", w) for c in word_concepts(w))
 
 
+@functools.lru_cache(50_000)
+def stems(text: str) -> frozenset[str]:
+    """Stems of the words that are neither stop words nor generic; what two texts share literally."""
+    words = (w.strip(".:,;()[]*/-'\"") for w in re.split(r"[\s_:|/]+", text.lower()))
+    return frozenset(stem(w) for w in words if len(w) > 1 and w not in STOP and not word_concepts(w) <= _COMMON and not w.isdigit())
+
+
 def weight(concepts: frozenset[str]) -> float:
     return sum(GENERIC.get(c, 1.0) for c in concepts)
+
+
+@functools.lru_cache(50_000)
+def only_label_words(text: str) -> bool:
+    """Whether every word that says something is one of the thesaurus, as in "Invoice Date"."""
+    concepts = bag(text)
+    return bool(concepts) and concepts <= concept_names()

@@ -7,6 +7,7 @@ tokens keep their word, so evidence boxes stay those of the page as shown.
 
 from __future__ import annotations
 
+import itertools
 import re
 import statistics
 import unicodedata
@@ -22,11 +23,12 @@ WIDE_GAP = 0.85
 
 @dataclass(slots=True, eq=False)
 class Token:
-    """A word in analysis coordinates. text: NFKC."""
+    """A word in analysis coordinates. text: NFKC. order: place in the text layer or the OCR result."""
 
     text: str
     box: Box
     word: Word
+    order: int = 0
 
     @property
     def height(self) -> float:
@@ -96,9 +98,9 @@ def _upright(content: PageContent) -> tuple[list[Token], float, float, Sequence[
     judged = sum(len(w.text) >= 3 for w in words)
     if len(sideways) <= 0.6 * judged or len(sideways) < 3:
         lying = set(map(id, sideways))
-        tokens = [Token(unicodedata.normalize("NFKC", w.text), w.box, w) for w in words if id(w) not in lying]
+        tokens = [Token(unicodedata.normalize("NFKC", w.text), w.box, w, i) for i, w in enumerate(words) if id(w) not in lying]
         return tokens, content.width_pt, content.height_pt, content.rules
-    steps = [b.box.center_y - a.box.center_y for a, b in zip(sideways, sideways[1:], strict=False) if abs(a.box.center_x - b.box.center_x) < a.box.width]
+    steps = [b.box.center_y - a.box.center_y for a, b in itertools.pairwise(sideways) if abs(a.box.center_x - b.box.center_x) < a.box.width]
     upwards = not steps or statistics.median(steps) < 0
     width, height = content.height_pt, content.width_pt
 
@@ -107,7 +109,7 @@ def _upright(content: PageContent) -> tuple[list[Token], float, float, Sequence[
             return Box(width - b.bottom, b.x0, width - b.top, b.x1)
         return Box(b.top, height - b.x1, b.bottom, height - b.x0)
 
-    tokens = [Token(unicodedata.normalize("NFKC", w.text), turn(w.box), w) for w in words]
+    tokens = [Token(unicodedata.normalize("NFKC", w.text), turn(w.box), w, i) for i, w in enumerate(words)]
     return tokens, width, height, [turn(r) for r in content.rules]
 
 
@@ -125,7 +127,22 @@ def _rows(tokens: list[Token]) -> list[list[Token]]:
         else:
             rows.append((center, height, [token]))
     rows.sort(key=lambda r: r[0])
-    return [sorted(row, key=lambda t: t.box.x0) for _, _, row in rows]
+    return [_reading_order(row) for _, _, row in rows]
+
+
+def _reading_order(row: list[Token]) -> list[Token]:
+    """Left to right; where two texts are printed over each other, each is kept together as the file has it."""
+    row = sorted(row, key=lambda t: t.box.x0)
+    if all(a.box.x1 <= b.box.x0 + 0.5 * b.height for a, b in itertools.pairwise(row)):
+        return row
+    chains: list[list[Token]] = []
+    for token in sorted(row, key=lambda t: t.order):
+        gap = token.box.x0 - chains[-1][-1].box.x1 if chains else 0.0
+        if chains and -0.3 * token.height < gap < WIDE_GAP * token.height:
+            chains[-1].append(token)
+        else:
+            chains.append([token])
+    return [t for chain in sorted(chains, key=lambda c: c[0].box.x0) for t in chain]
 
 
 def _add_line(page: PageLayout, row: list[Token], verticals: list[Box]) -> None:
@@ -137,7 +154,7 @@ def _add_line(page: PageLayout, row: list[Token], verticals: list[Box]) -> None:
             last = segments[-1][-1]
             gap = token.box.x0 - last.box.x1
             limit = WIDE_GAP * min(page.unit * 1.6, max(token.height, page.unit * 0.6))
-            if gap < limit and not (gap > -1 and _ruled(verticals, starts, last.box, token.box)):
+            if -0.5 * page.unit < gap < limit and not (gap > -1 and _ruled(verticals, starts, last.box, token.box)):
                 segments[-1].append(token)
                 continue
         segments.append([token])
@@ -192,6 +209,8 @@ def block_below(seg: Segment, limit: int = 7) -> list[Segment]:
             s
             for s in last.below
             if s.box.top - last.box.bottom < 1.1 * max(last.height, seg.page.unit)
+            and 0.6 < s.height / max(seg.height, 0.1) < 1.6
+            and (s.tokens[0].word.source == "form") == (seg.tokens[0].word.source == "form")
             and (abs(s.box.x0 - seg.box.x0) < 2 * seg.page.unit or abs(s.box.center_x - seg.box.center_x) < 2 * seg.page.unit)
         ]
         if not following:

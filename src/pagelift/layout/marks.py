@@ -40,6 +40,7 @@ class Answer:
     box: Box
     score: float
     reason: str = ""
+    words: tuple[Word, ...] = ()
 
 
 def find_marks(page: PageLayout) -> list[Mark]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pagelift.core import Json
@@ -21,24 +21,36 @@ MAX_FIELDS = 2_000
 """More scalar properties than this are not looked for; the rest of a wider schema comes back null."""
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a label must say. label: concepts of the name and title. hint: of the first clause of the description.
+    against: of what the description rules out ("not the ..."). fallback: of each stand-in that it
+    names ("otherwise the ..."), in order. stems: the name's own telling words."""
+
+    label: frozenset[str] = frozenset()
+    hint: frozenset[str] = frozenset()
+    against: frozenset[str] = frozenset()
+    fallback: tuple[frozenset[str], ...] = ()
+    stems: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True, eq=False)
 class Query:
     """One scalar (or array of scalars) to be found.
 
-    path: property names from the root. label: concepts of the property's own name and title. hint: concepts of the
-    first clause of the description. context: concepts of the parents' names. against: concepts that the description
-    rules out ("not the ...", "before ..."). shape: character shape of an example value. digits: stated count of digits.
+    path: property names from the root. terms: what its label says; parents: what a heading over it says.
+    shape: character shape of an example value. digits: stated count of digits. principal: the date of the document itself.
     """
 
     path: Path
     node: Scalar
     kind: Kind
-    label: frozenset[str]
-    hint: frozenset[str]
-    context: frozenset[str]
-    against: frozenset[str]
+    terms: Terms
+    parents: Terms
     description: str
     words: str = ""
+    principal: bool = False
+    range_terms: Terms = Terms()
     many: bool = False
     shape: str | None = None
     digits: int | None = None
@@ -51,6 +63,18 @@ class Query:
     @property
     def pointer(self) -> str:
         return "".join("/" + p.replace("~", "~0").replace("/", "~1") for p in self.path)
+
+    @property
+    def label(self) -> frozenset[str]:
+        return self.terms.label
+
+    @property
+    def hint(self) -> frozenset[str]:
+        return self.terms.hint
+
+    @property
+    def against(self) -> frozenset[str]:
+        return self.terms.against
 
 
 @dataclass(slots=True, eq=False)
@@ -122,7 +146,7 @@ def _table(array: Array, items: Object, path: Path, parents: tuple[Node, ...], c
 
 
 def _main_clause(description: str) -> str:
-    return re.split(r"[;(.]\s|[;(]|, (?:with|without|not|null|if|as)\b|\bfor example\b|\be\.g\.", description, maxsplit=1)[0]
+    return re.split(r"[;(.:]\s|[;(]|, (?:with|without|not|null|if|as)\b|\bfor example\b|\be\.g\.", description, maxsplit=1)[0]
 
 
 def _query(node: Scalar, path: Path, context: frozenset[str], array: Array | None) -> Query:
@@ -133,7 +157,10 @@ def _query(node: Scalar, path: Path, context: frozenset[str], array: Array | Non
     hint = lexicon.bag(_main_clause(description)) - label
     negated = re.findall(r"\b(?:not|before|without|excluding|other than)\s+(?:the\s+|any\s+|its\s+|a\s+)?([\w ]+)", description.lower())
     against = frozenset(c for text in negated for c in lexicon.bag(text)) - label
-    query = Query(path, node, "text", label, hint - against, context - label, against, description, name.lower(), array is not None)
+    stand_in = re.findall(r"\b(?:otherwise|else|or) (?:the )?((?:(?!\bor\b|\bof\b|\bwhere\b)[\w ])+)", description.lower())
+    fallback = tuple(filter(None, (lexicon.bag(text) & lexicon.concept_names() - against for text in stand_in)))
+    terms = Terms(label, hint - against, against, fallback, lexicon.stems(name))
+    query = Query(path, node, "text", terms, Terms(context - label), description, name.lower(), many=array is not None)
     query.kind = _kind(query)
     _read_description(query)
     return query
@@ -202,13 +229,16 @@ def _read_description(query: Query) -> None:
     query.digits = int(digits[1]) if digits else None
     query.compact = bool(re.search(r"without (?:any )?(?:spaces|blanks|separators)", text)) or query.kind == "iban"
     query.order = stated_order(text)
-    own = query.label | (query.context if not query.label & {"seller", "buyer"} else frozenset())
+    own = query.label | (query.parents.label if not query.label & {"seller", "buyer"} else frozenset())
+    query.principal = query.kind in ("date", "datetime") and query.label <= {"date", "issue", "invoice", "statement"}
     if own & {"seller", "employer", "landlord", "carrier", "manufacturer"} or re.search(r"\bissue[ds]\b|\bissuer\b|\bissuing\b", text):
         query.role = "owner"
     elif own & {"buyer", "consignee", "tenant", "employee", "patient", "requester", "account_holder"}:
         query.role = "recipient"
     first = re.match(r"first|start|begin", text.lower()) or "start" in query.label
     last = re.match(r"last|end", text.lower()) or "end" in query.label
+    open_label = query.label - {"start", "end"}
+    query.range_terms = replace(query.terms, label=open_label) if open_label else query.terms
     query.bound = "first" if first and not last else "last" if last and not first else ""
 
 

@@ -6,13 +6,13 @@ weights can be fitted and single features explained.
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass, field
 
 from pagelift.layout import lexicon
 from pagelift.layout.candidates import Candidate, Family
 from pagelift.layout.labels import match_context, match_label
+from pagelift.layout.lines import PageLayout, block_below
 from pagelift.layout.query import Kind, Query, shape
 
 ORGANISATION = re.compile(
@@ -22,37 +22,58 @@ ORGANISATION = re.compile(
     re.I,
 )
 _NOT_ADDRESS = re.compile(r"\b(?:tel|fax|gst|date|invoice|phone|co\.? reg|email|e-mail|vat|ust|iban|www|http|page|total|reg\.? no)\b|@", re.I)
+_NOT_ID = re.compile(r"\b(?:vom|du|of|from|dated|date|und|and|von|am|le|to|bis)\b", re.I)
 _NOT_NAME = re.compile(r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|email|e-mail|vat|gst|iban)\b", re.I)
 
 FAMILIES: dict[Kind, tuple[Family, ...]] = {
     "number": ("number",), "percent": ("number",), "date": ("date",), "datetime": ("date",), "time": ("text",), "iban": ("iban",), "email": ("email",),
-    "phone": ("phone",), "url": ("url",), "id": ("id", "text"), "address": ("text", "block"), "name": ("text",), "text": ("text",),
+    "phone": ("phone",), "url": ("url",), "id": ("id", "text"), "address": ("text", "block", "wrapped"), "name": ("text", "wrapped"), "text": ("text", "wrapped"),
     "boolean": (), "enum": (), "currency": (),
 }  # fmt: skip
 """Which families of candidates can answer which kind; booleans, enums and currencies are read in `choices`."""
 
+_POSTCODE = re.compile(r"\b(?:[A-Z]{1,2}-)?\d{4,6}\b|\b[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}\b")
+
+
+def block_heads(page: PageLayout) -> frozenset[int]:
+    """Ids of the segments that head an address block: two to five lines below, one of them with a postcode, none a label."""
+    heads = set()
+    for segment in page.segments:
+        block = block_below(segment, limit=6)
+        has_postcode = any(_POSTCODE.search(s.text) and re.search(r"[^\W\d_]{3}", s.text) for s in block[1:])
+        if len(block) >= 2 and has_postcode and not re.search(r"[:\d]", segment.text) and not lexicon.only_label_words(segment.text):
+            first = not any(id(s) in heads for s in segment.above[:1] if s in block_below(s) and segment in block_below(s))
+            if first:
+                heads.add(id(segment))
+    return frozenset(heads)
+
+
 WEIGHTS: dict[str, dict[str, float]] = {
-    "*": {"label": 2.0, "context": 0.7, "table": -0.25, "form": 0.4},
+    "*": {"label": 2.0, "context": 0.7, "table": -0.25, "form": 0.4, "not_in_form": -0.8},
     "number": {"page": -0.05, "cents": 0.3, "currency": 0.25, "largest": 0.35, "rank": 0.05, "low": 0.2, "bare": -0.3, "not_largest": -0.6, "whole": 0.3, "in_date": -0.6, "percent": -1.5},
     "percent": {"page": -0.05, "percent": 0.8, "in_date": -0.6},
     "date": {"high": 0.25, "page": -0.2, "range": 0.35},
-    "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -0.4, "short": -0.3, "long": 0.02, "phrase": -0.1},
+    "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -1.2, "short": -0.3, "long": 0.02, "phrase": -0.1},
     "pattern": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "typed": 0.5},
     "address": {"high": 0.4, "page": -0.3, "postcode": 0.6, "commas": 0.3, "lines": 0.1, "noise": -0.8, "starts_with_name": -0.3, "long": -0.02, "after_name": 0.4},
     "name": {"high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8, "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0,
-             "generic": -0.7, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "registration": -0.3},
-    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.3, "generic": -0.4, "length": -0.2, "partial": -0.05, "title_size": 0.25},
+             "generic": -0.7, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4,
+             "wrapped": 0.3, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
+    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.3, "generic": -0.4, "length": -0.2, "partial": -0.05, "title_size": 0.25, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
 }  # fmt: skip
 
 
 @dataclass(slots=True)
 class DocumentFacts:
     """What the features need to know of the whole document. amounts: distinct amounts, largest first. pages: how many.
-    table_tokens: ids of tokens that belong to a table."""
+    table_tokens: ids of tokens that belong to a table. form: the document is a form with filled fields.
+    block_heads: ids of segments that head an address block."""
 
     amounts: list[float] = field(default_factory=list)
     pages: int = 1
     table_tokens: frozenset[int] = frozenset()
+    form: bool = False
+    block_heads: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -71,9 +92,9 @@ def answers(query: Query, candidate: Candidate) -> bool:
         return False
     if query.kind == "percent":
         return candidate.number is not None
-    if query.kind == "id" and candidate.family == "text":
+    if query.kind == "id" and candidate.text:
         text = candidate.text
-        return len(text) < 30 and bool(re.search(r"\d", text)) and not re.search(r"\b(?:vom|du|of|from|dated|date|und|and)\b", text, re.I)
+        return len(text) < 30 and bool(re.search(r"\d", text) or candidate.form_label) and not _NOT_ID.search(text)
     if candidate.family == "text" and candidate.lines:
         return query.kind == "address"
     return bool(candidate.text)
@@ -101,8 +122,8 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[s
     label, context = best_labels(query, candidate)
     high = 1 - candidate.segment.box.top / max(1.0, page.height)
     seen = {"label": label, "context": context, "high": high, "low": 1 - high, "page": float(min(page.number - 1, 5))}
-    if candidate.form_label:
-        seen["form"] = 1.0
+    if facts.form:
+        seen["form" if candidate.form_label else "not_in_form"] = 1.0
     if facts.table_tokens and id(candidate.tokens[0]) in facts.table_tokens:
         seen["table"] = 1.0
     group = _group(query.kind)
@@ -116,16 +137,17 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[s
     elif group == "address":
         seen |= _address_features(candidate)
     else:
-        seen |= _text_features(query, candidate)
+        seen |= _text_features(query, candidate, facts)
     return seen
 
 
 def best_labels(query: Query, candidate: Candidate) -> tuple[float, float]:
     """The best label match and the best match of the parents' names around a candidate."""
     label = context = 0.0
+    ranged = bool(query.bound) and candidate.range_part == (1 if query.bound == "first" else 2)
     for text, weight, _ in candidate.labels:
-        label = max(label, weight * match_label(query, text))
-        if query.context:
+        label = max(label, weight * match_label(query, text, ranged))
+        if query.parents.label:
             context = max(context, weight * match_context(query, text))
     return label, context
 
@@ -159,6 +181,8 @@ def _identifier_features(query: Query, candidate: Candidate) -> dict[str, float]
         seen["digits" if len(re.sub(r"\D", "", text)) == query.digits else "off_digits"] = 1.0
     seen["date_or_amount"] = float(bool(re.search(r"\d[.,]\d\d$|\d[/.-]\d{1,2}[/.-]\d{2,4}", candidate.text)))
     seen["short"] = float(len(text) < 3)
+    picture = query.extra.get("picture")
+    seen["picture"] = float(isinstance(picture, str) and re.sub(r"\d", "9", candidate.text) == picture)
     seen["long"] = float(min(len(text), 8)) if candidate.family == "id" else 0.0
     return seen
 
@@ -176,7 +200,7 @@ def _address_features(candidate: Candidate) -> dict[str, float]:
     }
 
 
-def _text_features(query: Query, candidate: Candidate) -> dict[str, float]:
+def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
     text, segment, page = candidate.text, candidate.segment, candidate.page
     high = 1 - segment.box.top / max(1.0, page.height)
     organisation = bool(ORGANISATION.search(text))
@@ -187,16 +211,22 @@ def _text_features(query: Query, candidate: Candidate) -> dict[str, float]:
         "length": float(len(text) > 60) + float(len(text) < 4),
         "is_label": float(_names_itself(query, text)),
         "no_letters": float(not re.search(r"[^\W\d_]{2}", text)),
-        "generic": float(not organisation and _only_label_words(text)),
+        "generic": float(not organisation and lexicon.only_label_words(text)),
         "single_word": float(" " not in text and organisation),
         "not_a_name": float(bool(_NOT_NAME.search(text))),
-        "registration": float(bool(re.search(r"[(\[].*\d", text))),
+        "trimmed": float(candidate.trimmed) * (1.0 if query.role == "owner" or "without" in query.description else -1.0),
+        "wrapped": float(candidate.family == "wrapped"),
         "partial": float(bool(candidate.start) and not segment.text.endswith(text)),
     }
+    heads_block = float(id(segment) in facts.block_heads and not candidate.start)
     if query.role == "owner":
-        seen |= {"owner_high": high, "owner_size": min(segment.height / page.unit - 1, 1.5)}
-    if query.role == "recipient":
-        seen["recipient_top"] = float(segment.box.top < 0.08 * page.height)
+        sender = bool(re.search(r"[,•·●|*–-].*\b\d{4,5}\b", segment.text)) and candidate.end < len(segment.tokens) and not candidate.start
+        seen |= {"owner_high": high, "owner_size": min(segment.height / page.unit - 1, 1.5), "owner_block": heads_block, "sender_line": float(sender)}
+    elif query.role == "recipient":
+        seen |= {"recipient_top": float(segment.box.top < 0.08 * page.height), "recipient_block": heads_block * float(0.1 < segment.box.top / page.height < 0.5)}
+        seen["recipient_left"] = heads_block * float(segment.box.x0 < 0.4 * page.width)
+    if query.shape:
+        seen["shape" if shape(text) == query.shape else "off_shape"] = 1.0
     if "title" in query.label | query.hint:
         seen["title_size"] = min(segment.height / page.unit - 1, 2.0)
     return seen
@@ -204,9 +234,3 @@ def _text_features(query: Query, candidate: Candidate) -> dict[str, float]:
 
 def _names_itself(query: Query, text: str) -> bool:
     return match_label(query, text) > 0.6
-
-
-@functools.lru_cache(50_000)
-def _only_label_words(text: str) -> bool:
-    concepts = lexicon.bag(text)
-    return bool(concepts) and concepts <= lexicon.concept_names()
