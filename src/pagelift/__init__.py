@@ -5,7 +5,9 @@ Names are imported when they are first used, so that `import pagelift` costs not
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
         SchemaError,
         SchemaNotFound,
         SchemaRefused,
+        ShapeError,
         UnfilledValue,
         UnsupportedDocument,
+        WeightsError,
     )
     from pagelift.extract import Extractor, extract
     from pagelift.schema import Schema
@@ -57,12 +61,24 @@ __all__ = [
     "SchemaError",
     "SchemaNotFound",
     "SchemaRefused",
+    "ShapeError",
     "UnfilledValue",
     "UnsupportedDocument",
+    "WeightsError",
     "extract",
 ]
 
 _ELSEWHERE = {"Extractor": "pagelift.extract", "extract": "pagelift.extract", "Schema": "pagelift.schema"}
+
+
+class _Package(ModuleType):
+    """Keeps `pagelift.extract` the function; importing the subpackage of that name would put the module there."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value.extract if name == "extract" and isinstance(value, ModuleType) else value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,24 @@
+"""Documents that tests make for themselves."""
+
+import io
+from collections.abc import Callable
+
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+
+
+def make_pdf(*pages: list[str]) -> bytes:
+    """A PDF with one line of text per string, 20 points apart, on pages of 400 x 300 points."""
+    content = io.BytesIO()
+    canvas = Canvas(content, pagesize=(400, 300), invariant=1)
+    for lines in pages or ([],):
+        for k, line in enumerate(lines):
+            canvas.drawString(40, 250 - 20 * k, line)
+        canvas.showPage()
+    canvas.save()
+    return content.getvalue()
+
+
+@pytest.fixture(scope="session")
+def pdf() -> Callable[..., bytes]:
+    return make_pdf
