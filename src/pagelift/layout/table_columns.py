@@ -8,13 +8,12 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from pagelift.core import Box, union
 from pagelift.evidence import find_dates, parse_number
-from pagelift.layout.lines import Line, PageLayout, Segment, Token
-from pagelift.layout.query import Query
-from pagelift.layout.table_headers import FAMILIES, HeaderCell, cell_match
-from pagelift.layout.values import Locale
+from pagelift.layout.lines import WIDE_GAP, Line, PageLayout, Segment, Token
+from pagelift.layout.table_headers import HeaderCell
 
 DAY_MONTH = re.compile(r"(?<!\d)(0?[1-9]|[12]\d|3[01])\s?[./-]\s?(0?[1-9]|[12]\d|3[01])(?!\d)\.?")
 _CLOCK = re.compile(r"\d{1,2}[:h]\d{2}(?:[:.]\d{2}){0,2}(?:\s?[AaPp]\.?[Mm]\.?)?|\d{1,2}:\d{2}(?::\d{2})?\.\d+")
@@ -44,15 +43,21 @@ class Column:
 
 @dataclass(slots=True, eq=False)
 class Cells:
-    """One line of a table's body. cells: column number to tokens, left to right."""
+    """One line of a table's body. cells: column number to tokens, left to right. x0, x1: the table's part of the page."""
 
     page: PageLayout
     line: int
     cells: dict[int, list[Token]]
+    x0: float = float("-inf")
+    x1: float = float("inf")
 
     @property
     def box(self) -> Box:
         return self.page.lines[self.line].box
+
+    @property
+    def segments(self) -> list[Segment]:
+        return within(self.page.lines[self.line], self.x0, self.x1)
 
     def text(self, column: int) -> str:
         return " ".join(t.text for t in self.cells.get(column, ()))
@@ -64,11 +69,8 @@ def kind_of(text: str) -> str:
     body = text.strip()
     if not re.search(r"\d", body):
         return "text"
-    if (
-        (next(find_dates(body), None) is not None
-        and len(re.sub(r"[\W\d]", "", body)) < 14)
-        or (DAY_MONTH.fullmatch(body)
-        and re.search(r"\D\d\d", body))
+    if (next(find_dates(body), None) is not None and len(re.sub(r"[\W\d]", "", body)) < 14) or (
+        DAY_MONTH.fullmatch(body) and re.search(r"\D\d\d", body)
     ):
         number = parse_number(body)
         if number is None or DAY_MONTH.fullmatch(body) is None or body.endswith(".") or re.search("[/-]", body):
@@ -96,27 +98,34 @@ def columns_of(cells: Sequence[HeaderCell]) -> list[Column]:
     return [Column(c, c.box.x0, c.box.x1) for c in cells]
 
 
-def align(lines: Sequence[tuple[PageLayout, int]], columns: list[Column], learn: bool = True) -> list[Cells]:
-    """Give the words of every line to columns. learn: first set the columns' edges and kinds from these lines."""
+def within(line: Line, x0: float, x1: float) -> list[Segment]:
+    """The segments of a line in one part of the page."""
+    return [s for s in line.segments if x0 <= s.box.center_x <= x1]
+
+
+def align(lines: Sequence[tuple[PageLayout, int]], columns: list[Column], x0: float, x1: float, learn: bool = False) -> list[Cells]:
+    """Give the words of every line between x0 and x1 to columns. learn: first set the columns' edges and kinds from them."""
+    body = [Cells(p, i, _assign(within(p.lines[i], x0, x1), columns, p.unit), x0, x1) for p, i in lines]
     if learn:
-        _learn(columns, [Cells(p, i, _assign(p.lines[i], columns, p.unit)) for p, i in lines])
-    return [Cells(p, i, _assign(p.lines[i], columns, p.unit)) for p, i in lines]
+        _learn(columns, body)
+    return body
 
 
-def _assign(line: Line, columns: Sequence[Column], unit: float) -> dict[int, list[Token]]:
-    """The best order-keeping assignment of the line's phrases to columns (a shortest path, left to right)."""
-    chunks = [c for seg in line.segments for c in _chunks(seg, columns)]
-    count = len(columns)
-    if not chunks or not count:
+def _assign(segments: Sequence[Segment], columns: Sequence[Column], unit: float) -> dict[int, list[Token]]:
+    """The best order-keeping assignment of phrases to columns (a shortest path, left to right)."""
+    chunks = [c for seg in segments for c in _chunks(seg, columns, unit)]
+    if not chunks or not columns:
         return {}
     score = [_affinity(chunks[0], c, unit) for c in columns]
     back: list[list[int]] = []
-    for previous, chunk in zip(chunks, chunks[1:], strict=False):
+    for previous, chunk in pairwise(chunks):
         gap = chunk[0].box.x0 - previous[-1].box.x1
-        loose = gap > 0.85 * unit
-        switch = 0.0 if loose else SWITCH_COST * (1 - max(0.0, gap) / (0.85 * unit)) + 0.1
+        loose = gap > WIDE_GAP * unit
+        switch = 0.0 if loose else SWITCH_COST * (1 - max(0.0, gap) / (WIDE_GAP * unit)) + 0.1
         stay = SAME_COST if loose else 0.0
-        best, best_at, steps, updated = -1e9, 0, [], []
+        best, best_at = -1e9, 0
+        steps: list[int] = []
+        updated: list[float] = []
         for i, column in enumerate(columns):
             if i and score[i - 1] - switch > best:
                 best, best_at = score[i - 1] - switch, i - 1
@@ -132,17 +141,46 @@ def _assign(line: Line, columns: Sequence[Column], unit: float) -> dict[int, lis
         found.setdefault(position, [])[:0] = chunks[number]
         if number:
             position = back[number - 1][position]
-    return found
+    return {i: _own_piece(tokens, columns[i], unit) for i, tokens in found.items()}
 
 
-def _chunks(seg: Segment, columns: Sequence[Column]) -> list[list[Token]]:
-    """A segment, or its single words where it reaches over several columns."""
+def _own_piece(tokens: list[Token], column: Column, unit: float) -> list[Token]:
+    """The part of a cell that stands under the heading, when it is a value and more stands beyond a wide gap."""
+    if len(tokens) == 1 or column.heading is None:
+        return tokens
+    pieces = [[tokens[0]]]
+    for left, right in pairwise(tokens):
+        if right.box.x0 - left.box.x1 > WIDE_GAP * unit:
+            pieces.append([])
+        pieces[-1].append(right)
+    if len(pieces) == 1:
+        return tokens
+    box = column.heading.box
+    own = [p for p in pieces if min(box.x1, p[-1].box.x1) > max(box.x0, p[0].box.x0)]
+    text = " ".join(t.text for p in own for t in p)
+    if own and (kind_of(text) != "text" or re.fullmatch(r"[A-Z]{2,4}", text)):
+        return [t for p in own for t in p]
+    return tokens
+
+
+def _chunks(seg: Segment, columns: Sequence[Column], unit: float) -> list[list[Token]]:
+    """A segment, or its pieces where it reaches over several columns: cut at wider gaps, between words and numbers, and
+    where a word stands at the left edge of a column."""
     if len(seg.tokens) == 1:
         return [seg.tokens]
-    covered = sum(seg.box.overlap_x(Box(c.x0, 0, c.x1, 1)) > 0.3 * min(c.x1 - c.x0, seg.box.width) for c in columns)
+    covered = sum(min(c.x1, seg.box.x1) - max(c.x0, seg.box.x0) > 0.3 * min(c.x1 - c.x0, seg.box.width) for c in columns)
     if covered < 2:
         return [seg.tokens]
-    return [[t] for t in seg.tokens]
+    gaps = [b.box.x0 - a.box.x1 for a, b in pairwise(seg.tokens)]
+    usual = statistics.median_low(gaps)
+    chunks = [[seg.tokens[0]]]
+    for gap, left, right in zip(gaps, seg.tokens, seg.tokens[1:], strict=False):
+        changes = bool(re.search(r"\d", left.text)) != bool(re.search(r"\d", right.text))
+        at_edge = any(c.left is not None and abs(c.left - right.box.x0) < 0.2 * unit for c in columns)
+        if changes or at_edge or gap > 1.4 * usual + 0.05 * unit:
+            chunks.append([])
+        chunks[-1].append(right)
+    return chunks
 
 
 def _affinity(chunk: list[Token], column: Column, unit: float) -> float:
@@ -153,25 +191,25 @@ def _affinity(chunk: list[Token], column: Column, unit: float) -> float:
         score = 1 + overlap / max(1.0, min(x1 - x0, column.x1 - column.x0))
     else:
         score = max(-4.0, 1 + overlap / (4 * unit))
-    if (column.left is not None and abs(x0 - column.left) < 0.35 * unit) or (column.right is not None and abs(x1 - column.right) < 0.35 * unit):
+    if (column.left is not None and abs(x0 - column.left) < 0.35 * unit) or (
+        column.right is not None and abs(x1 - column.right) < 0.35 * unit
+    ):
         score += 0.8
     total = column.kinds.total()
     if total > 2:
-        share = column.kinds[kind_of(" ".join(t.text for t in chunk))] / total
-        score += 0.6 * share - (0.3 if share == 0 else 0.0)
+        kind = kind_of(" ".join(t.text for t in chunk))
+        share = column.kinds[kind] / total
+        score += 0.6 * share - (0.3 if share == 0 else 0.0) - (0.9 if share < 0.1 and kind == "text" else 0.0)
     return score
 
 
 def _learn(columns: list[Column], body: Sequence[Cells]) -> None:
-    """Edges, range and kinds of the columns from lines that fill at least two of them."""
-    rows = [c for c in body if len(c.cells) > 1] or list(body)
+    """Edges and range of the columns from lines that fill at least two of them (else from all), kinds from all lines."""
+    body = [c for c in body if c.cells and not (len(c.cells) < 3 and any(len(s.tokens) > 7 for s in c.segments))]
     for number, column in enumerate(columns):
-        boxes = []
-        for row in rows:
-            tokens = row.cells.get(number)
-            if tokens:
-                boxes.append(union(t.box for t in tokens))
-                column.kinds[kind_of(row.text(number))] += 1
+        filled = [c for c in body if number in c.cells]
+        column.kinds.update(kind_of(c.text(number)) for c in filled)
+        boxes = [union(t.box for t in c.cells[number]) for c in filled if len(c.cells) > 1] or [union(t.box for t in c.cells[number]) for c in filled]
         if not boxes:
             continue
         lefts, rights = [b.x0 for b in boxes], [b.x1 for b in boxes]
@@ -189,135 +227,3 @@ def _shared(edges: list[float], unit: float) -> float | None:
     middle = statistics.median(edges)
     near = sum(abs(e - middle) < 0.3 * unit for e in edges)
     return middle if len(edges) > 1 and near >= 0.5 * len(edges) else None
-
-
-def assign_queries(queries: Sequence[Query], columns: Sequence[Column], body: Sequence[Cells], locale: Locale) -> dict[int, int]:
-    """Query number to column number, one to one: the greatest sum of heading, kind, arithmetic and position."""
-    fits = [[_fit(q, c) for c in columns] for q in queries]
-    labels = [[cell_match(q, c.heading) if c.heading else 0.0 for c in columns] for q in queries]
-    bonus = _arithmetic(queries, columns, body, locale)
-    pairs = []
-    for qi, query in enumerate(queries):
-        for ci in range(len(columns)):
-            evidence = labels[qi][ci] + bonus.get((qi, ci), 0.0)
-            score = 2.0 * labels[qi][ci] + fits[qi][ci] + bonus.get((qi, ci), 0.0) + _position(query, ci, columns)
-            if evidence >= 0.3 and score > 0.9:
-                pairs.append((score, qi, ci))
-    chosen: dict[int, int] = {}
-    for _, qi, ci in sorted(pairs, key=lambda p: (-p[0], p[1], p[2])):
-        if qi not in chosen and ci not in chosen.values():
-            chosen[qi] = ci
-    _fall_back(queries, columns, chosen)
-    return chosen
-
-
-def _fit(query: Query, column: Column) -> float:
-    """Whether the column's cells look like the property, in [-1.5, 1]."""
-    total = column.kinds.total()
-    if not total:
-        return 0.0
-    kinds = column.kinds
-    share = {
-        "number": kinds["number"] + 0.1 * kinds["code"],
-        "percent": kinds["percent"] + 0.7 * kinds["number"],
-        "date": kinds["date"],
-        "datetime": kinds["date"],
-        "time": kinds["clock"] + 0.3 * kinds["number"],
-        "id": kinds["code"] + kinds["number"] + 0.5 * kinds["text"],
-        "name": kinds["text"],
-        "address": kinds["text"],
-    }.get(
-        query.kind, total if query.kind == "enum" else kinds["text"] + kinds["code"] * 0.8 + kinds["clock"] * 0.8 + kinds["number"] * 0.4
-    ) / total
-    if query.kind in ("number", "percent", "date", "datetime"):
-        return 1.0 if share > 0.6 else 2.5 * share - 1.5 if share < 0.6 else share
-    return 1.6 * share - 0.6
-
-
-def _position(query: Query, number: int, columns: Sequence[Column]) -> float:
-    """Small priors: a line total stands far right, a rank or position far left, an item's name before the numbers."""
-    place = number / max(1, len(columns) - 1)
-    if query.kind == "number" and query.label & {"amount", "total", "net", "gross"}:
-        return 0.25 * place
-    if query.label & {"rank", "position"} or query.label & FAMILIES[0]:
-        return 0.1 * (1 - place)
-    return 0.0
-
-
-def is_price(query: Query) -> bool:
-    return query.kind == "number" and bool(query.label & {"price", "unit"} and "qty" not in query.label)
-
-
-def is_quantity(query: Query) -> bool:
-    return query.kind == "number" and bool(query.label & {"qty", "hours"}) and not is_price(query)
-
-
-def is_amount(query: Query) -> bool:
-    return (
-        query.kind == "number"
-        and bool(query.label & {"amount", "total", "net", "gross", "value"})
-        and not query.label & {"price", "tax", "qty", "discount"}
-    )
-
-
-def _arithmetic(queries: Sequence[Query], columns: Sequence[Column], body: Sequence[Cells], locale: Locale) -> dict[tuple[int, int], float]:
-    """Evidence that three columns are quantity, price and amount: their product holds in the rows."""
-    quantity = next((i for i, q in enumerate(queries) if is_quantity(q)), None)
-    price = next((i for i, q in enumerate(queries) if is_price(q)), None)
-    amount = next((i for i, q in enumerate(queries) if is_amount(q)), None)
-    if amount is None or (quantity is None and price is None):
-        return {}
-    numeric = [i for i, c in enumerate(columns) if c.kinds["number"] >= 0.4 * max(1, c.kinds.total())]
-    table = [{i: v for i in numeric if (v := cell_number(row.text(i), locale)) is not None} for row in body]
-    table = [row for row in table if len(row) >= 3]
-    best: tuple[float, tuple[int, int, int]] | None = None
-    for k in numeric:
-        for i in numeric:
-            for j in numeric:
-                if len({i, j, k}) < 3 or k < max(i, j) - 1:
-                    continue
-                rows = [r for r in table if i in r and j in r and k in r]
-                holds = sum(abs(r[i] * r[j] - r[k]) <= max(0.011, 0.002 * abs(r[k])) for r in rows)
-                plain = sum(r[i] == 1 or r[j] == 1 for r in rows)
-                score = holds / max(1, len(rows)) if holds and holds >= 0.5 * len(rows) else 0.0
-                score += (
-                    0.05 * (k / len(columns))
-                    - 0.3 * (plain == len(rows))
-                    + (0.1 if sum(r[i] % 1 == 0 for r in rows) > sum(r[j] % 1 == 0 for r in rows) else 0.0)
-                )
-                if score > 0.5 and (best is None or score > best[0]):
-                    best = score, (i, j, k)
-    if best is None:
-        return {}
-    places = zip((quantity, price, amount), best[1], strict=True)
-    return {(q, c): 0.7 for q, c in places if q is not None}
-
-
-def cell_number(text: str, locale: Locale) -> float | None:
-    number = parse_number(text, locale.mark)
-    if number is None:
-        body = amount_with_unit(text)
-        number = parse_number(body, locale.mark) if body else None
-    return None if number is None or number.percent else float(number.value)
-
-
-def _fall_back(queries: Sequence[Query], columns: Sequence[Column], chosen: dict[int, int]) -> None:
-    """Properties without a matching heading: the widest text column is the item's name, the last numeric one its amount."""
-    free = [i for i in range(len(columns)) if i not in chosen.values()]
-    for qi, query in enumerate(queries):
-        if qi in chosen:
-            continue
-        options: list[int] = []
-        if query.label & FAMILIES[0] or (query.kind in ("name", "text") and query.label & FAMILIES[2]):
-            if not any(other in chosen and queries[other].label & FAMILIES[0] for other in range(len(queries))):
-                options = sorted((i for i in free if _fit(query, columns[i]) > 0.3), key=lambda i: columns[i].x1 - columns[i].x0)
-        elif is_amount(query) and not any(is_amount(queries[other]) for other in chosen):
-            options = [
-                i for i in free if columns[i].kinds["number"] > 0.6 * columns[i].kinds.total() > 0 and i >= max(chosen.values(), default=0)
-            ]
-        elif query.kind in ("date", "datetime"):
-            options = [i for i in free if _fit(query, columns[i]) > 0.5]
-            options = options if len(options) == 1 else []
-        if options:
-            chosen[qi] = options[-1]
-            free.remove(options[-1])

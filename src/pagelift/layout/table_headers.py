@@ -9,7 +9,7 @@ from itertools import combinations
 
 from pagelift.core import Box, union
 from pagelift.layout import lexicon
-from pagelift.layout.lines import Line, PageLayout, Segment, Token, is_numeric
+from pagelift.layout.lines import Line, PageLayout, Segment, Token
 from pagelift.layout.query import Query
 
 FAMILIES = (
@@ -45,7 +45,8 @@ class HeaderCell:
 
 @dataclass(slots=True, eq=False)
 class Header:
-    """first, last: line numbers on the page. cells: left to right. score: sum of the matches of the item's properties."""
+    """first, last: line numbers on the page. cells: left to right. score: sum of the matches of the item's properties.
+    matched: numbers of the properties with a heading. x0, x1: the part of the page that the table takes up, in points."""
 
     page: PageLayout
     first: int
@@ -53,6 +54,8 @@ class Header:
     cells: list[HeaderCell] = field(default_factory=list)
     score: float = 0.0
     matched: frozenset[int] = frozenset()
+    x0: float = float("-inf")
+    x1: float = float("inf")
 
     @property
     def signature(self) -> str:
@@ -83,22 +86,27 @@ def label_match(query: Query, text: str) -> float:
     return max(0.0, min(1.2, score))
 
 
-def find_headers(page: PageLayout, queries: Sequence[Query]) -> list[Header]:
-    """All places on a page whose lines name at least two of the properties (one, if there are no more), best cells first."""
-    wanted = frozenset(c for q in queries for c in q.label | q.hint)
+def find_headers(page: PageLayout, queries: Sequence[Query], names: frozenset[str] = frozenset()) -> list[Header]:
+    """All places on a page whose lines name at least two of the properties (one, if there are no more).
+
+    names: concepts of the array's own name, which may head the column of its items.
+    """
+    wanted = names.union(*(q.label | q.hint for q in queries))
     for family in FAMILIES:
         if wanted & family:
             wanted |= family
     needed = min(2, len(queries))
     headers: list[Header] = []
+    last = -1
     for core, line in enumerate(page.lines):
-        if headers and core <= headers[-1].last:
+        if core <= last or not _may_be_header(line) or not lexicon.bag(line.text) & wanted:
             continue
-        if not _may_be_header(line) or not lexicon.bag(line.text) & wanted:
-            continue
-        header = _best_band(page, core, queries)
-        if len(header.matched) >= needed and header.score >= 0.5 * needed and len(header.cells) > 1:
-            headers.append(header)
+        found = [
+            h for h in _best_band(page, core, queries, names) if len(h.matched) >= needed and h.score >= 0.5 * needed and len(h.cells) > 1
+        ]
+        if found:
+            headers += found
+            last = found[0].last
     return headers
 
 
@@ -109,23 +117,47 @@ def _may_be_header(line: Line) -> bool:
     return numbers <= 0.2 * len(words) and lengthy <= 0.3 * len(line.segments) and len(words) > 1
 
 
-def _best_band(page: PageLayout, core: int, queries: Sequence[Query]) -> Header:
-    """The stacked header around a line; a full second line is taken in when that names more properties."""
+def _best_band(page: PageLayout, core: int, queries: Sequence[Query], names: frozenset[str]) -> list[Header]:
+    """The stacked header around a line, one for each of the tables side by side; a full second line is taken in when that
+    names more properties."""
     first, last = _band(page, core)
-    header = Header(page, first, last, _cells(page, core, first, last))
-    _match(header, queries)
+    headers = _side_by_side(page, first, last, _cells(page, core, first, last))
     following = page.lines[last + 1] if last + 1 < len(page.lines) else None
+    for header in headers:
+        _match(header, queries, names)
     if (
         following
         and _may_be_part(following)
         and following.box.top - page.lines[last].box.bottom < 0.45 * page.unit
         and len(following.segments) > 1
     ):
-        taller = Header(page, first, last + 1, _cells(page, core, first, last + 1))
-        _match(taller, queries)
-        if taller.score > header.score + 0.25:
+        taller = _side_by_side(page, first, last + 1, _cells(page, core, first, last + 1))
+        for header in taller:
+            _match(header, queries, names)
+        if max(h.score for h in taller) > max(h.score for h in headers) + 0.25:
             return taller
-    return header
+    return headers
+
+
+def _side_by_side(page: PageLayout, first: int, last: int, cells: list[HeaderCell]) -> list[Header]:
+    """One header, or several where the same headings come again to the right ("Pay, Amount, Deduction, Amount")."""
+    texts = [re.sub(r"\W+", "", c.text).lower() for c in cells]
+    starts = [0]
+    for i, text in enumerate(texts):
+        if text and text in texts[starts[-1] : i]:
+            start = i
+            while start - 1 > starts[-1] and texts.count(texts[start - 1]) == 1:
+                start -= 1
+            starts.append(start)
+    headers = []
+    for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
+        header = Header(page, first, last, cells[start:end])
+        if start:
+            header.x0 = cells[start].box.x0 - page.unit
+        if end < len(cells):
+            header.x1 = cells[end].box.x0 - page.unit
+        headers.append(header)
+    return headers
 
 
 def _band(page: PageLayout, core: int) -> tuple[int, int]:
@@ -221,11 +253,10 @@ def _divide(tokens: list[Token], ranges: list[tuple[float, float]]) -> Iterator[
     yield from (tokens[a:b] for a, b in zip(best, best[1:], strict=False))
 
 
-def _match(header: Header, queries: Sequence[Query]) -> None:
+def _match(header: Header, queries: Sequence[Query], names: frozenset[str]) -> None:
     """Score of the best one-to-one matches of cells and properties."""
     pairs = sorted(
-        ((cell_match(q, c), qi, ci) for qi, q in enumerate(queries) for ci, c in enumerate(header.cells)),
-        key=lambda p: -p[0],
+        ((cell_match(q, c, names), qi, ci) for qi, q in enumerate(queries) for ci, c in enumerate(header.cells)), key=lambda p: -p[0]
     )
     rows: set[int] = set()
     columns: set[int] = set()
@@ -237,16 +268,16 @@ def _match(header: Header, queries: Sequence[Query]) -> None:
             columns.add(ci)
             header.score += score
     header.matched = frozenset(rows)
+    lines = header.page.lines[max(0, header.first - 3) : header.first]
+    if names and any(lexicon.bag(s.text) & names for line in lines for s in line.segments if len(s.tokens) <= LONG_CELL):
+        header.score += 0.4
 
 
-def cell_match(query: Query, cell: HeaderCell) -> float:
-    """The match of a whole heading or of its best stacked phrase."""
-    whole = label_match(query, cell.text)
-    if len(cell.phrases) == 1:
-        return whole
-    return max(whole, *(0.9 * label_match(query, " ".join(t.text for t in p)) for p in cell.phrases))
-
-
-def is_heading_text(line: Line) -> bool:
-    """Whether a line holds words only, so that it can head a table or a group of rows."""
-    return not any(is_numeric(s.text) for s in line.segments)
+def cell_match(query: Query, cell: HeaderCell, names: frozenset[str] = frozenset()) -> float:
+    """The match of a whole heading or of its best stacked phrase. A heading that is the array's name heads the items."""
+    best = label_match(query, cell.text)
+    if len(cell.phrases) > 1:
+        best = max(best, *(0.9 * label_match(query, " ".join(t.text for t in p)) for p in cell.phrases))
+    if names & cell.concepts and query.kind in ("text", "name") and (query.label & FAMILIES[0] or query.label & {"label", "title", "type"}):
+        best = max(best, 0.85)
+    return best

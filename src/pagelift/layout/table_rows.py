@@ -6,9 +6,10 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from pagelift.layout import lexicon
-from pagelift.layout.lines import Line, PageLayout
+from pagelift.layout.lines import PageLayout, Segment
 from pagelift.layout.table_columns import Cells, Column, kind_of
 
 _TOTAL_START = re.compile(
@@ -45,17 +46,66 @@ class RawRow:
 @dataclass(slots=True, eq=False)
 class RowModel:
     """What the lines of a table are judged by. keys: column to key group, for columns whose values occur once a row.
-    texts: columns of text properties. amount: the column of the line total, None when there is none."""
+    texts: columns of text properties. amount: the column of the line total, None when there is none. left, right, bold, upper,
+    filled: edges in points, share of bold and of upper-case lines, and number of columns of the lines with key values.
+    gap: usual distance in points between lines."""
 
     columns: Sequence[Column]
     keys: dict[int, int]
     texts: frozenset[int]
     amount: int | None = None
+    left: float = 0.0
+    right: float = 0.0
+    bold: float = 0.0
+    upper: float = 0.0
+    filled: int = 0
+    gap: float = 0.0
+
+    def learn_style(self, body: Sequence[Cells]) -> None:
+        """Look of the lines that hold key values."""
+        wide = [c for c in body if c.cells and (len(filled_keys(c, self)) > 1 or (len(self.keys) < 2 and filled_keys(c, self)))] or [
+            c for c in body if len(c.cells) > 1
+        ]
+        if not wide:
+            return
+        self.left = min(c.segments[0].box.x0 for c in wide)
+        self.right = max(c.segments[-1].box.x1 for c in wide)
+        self.bold = statistics.mean(c.segments[0].bold for c in wide)
+        texts = [t for c in wide if (t := "".join(c.text(i) for i in self.texts))]
+        self.upper = sum(t.isupper() for t in texts) / max(1, len(texts))
+        self.filled = statistics.median_high([len(c.cells) for c in wide])
+        gaps = [b.box.top - a.box.bottom for a, b in pairwise(body) if a.page is b.page]
+        self.gap = statistics.median(gaps) if gaps else 0.0
+
+    def looks_summed(self, cells: Cells) -> bool:
+        """Whether a line that is worded as a total also looks unlike the rows: bolder, or with fewer cells."""
+        bold = statistics.mean(s.bold for s in cells.segments)
+        return len(cells.cells) < self.filled or bold > self.bold + 0.5
 
 
-def is_total(line: Line) -> bool:
+def is_group_heading(before: Cells | None, cells: Cells, after: Cells | None, model: RowModel) -> bool:
+    """Whether a line without key values heads the rows below: it stands alone and looks unlike the text of the rows."""
+    segments = cells.segments
+    if not segments or len(segments) > 2 or not re.search(r"[^\W\d_]{2}", segments[0].text) or len(segments[0].tokens) > 12:
+        return False
+    first = segments[0]
+    if first.box.x0 > (model.left + model.right) / 2:
+        return False
+    words = "".join(t.text for s in segments for t in s.tokens)
+    if first.bold > model.bold + 0.6 or (words.isupper() and model.upper < 0.3 and first.box.x0 < model.left + cells.page.unit):
+        return True
+    if first.box.x0 < model.left - 0.4 * cells.page.unit:
+        return True
+    above = cells.box.top - before.box.bottom if before is not None and before.page is cells.page else 1e3
+    below = after.box.top - cells.box.bottom if after is not None and after.page is cells.page else 1e3
+    return (
+        first.box.x0 < model.left + 0.5 * cells.page.unit and above > max(model.gap, below) + 0.35 * cells.page.unit and before is not None
+    )
+
+
+def is_total(segments: Sequence[Segment]) -> bool:
     """Whether a line states a total, a balance or a sum carried over instead of an entry."""
-    for seg in line.segments[:4]:
+    for seg in segments[:4]:
         if not re.search(r"[^\W\d_]{2}", seg.text):
             continue
         if _TOTAL_START.match(seg.text):
@@ -95,20 +145,27 @@ def build_rows(body: Sequence[Cells], model: RowModel) -> list[RawRow]:
         return _rows_of_texts(body, model)
     rows: list[RawRow] = []
     waiting: list[Cells] = []
-    for cells in body:
+    headed = False
+    for number, cells in enumerate(body):
         keys = filled_keys(cells, model)
         current = rows[-1] if rows else None
         if not keys:
-            waiting.append(cells)
+            before, after = body[number - 1] if number else None, body[number + 1] if number + 1 < len(body) else None
+            if is_group_heading(before, cells, after, model):
+                if current is not None:
+                    _share_out(waiting, current, None, model)
+                waiting, headed = [], True
+            else:
+                waiting.append(cells)
             continue
-        if current is not None and _continues(current, cells, keys, model):
+        if current is not None and not headed and _continues(current, cells, keys, model):
             current.lines += [*waiting, cells]
             current.keys |= keys
         else:
             row = RawRow([cells], keys)
-            _share_out(waiting, current, row, model)
+            _share_out(waiting, None if headed else current, row, model)
             rows.append(row)
-        waiting = []
+        waiting, headed = [], False
     if rows:
         _share_out(waiting, rows[-1], None, model)
     return rows

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pagelift.core import Json
 from pagelift.layout import lexicon
-from pagelift.layout.lines import Line, PageLayout, Token
-from pagelift.layout.query import Path, Query, Table
-from pagelift.layout.table_columns import Cells, Column, align, assign_queries, columns_of, is_amount
-from pagelift.layout.table_headers import Header, cell_match, find_headers, label_match
-from pagelift.layout.table_rows import RawRow, RowModel, build_rows, drop_weak, filled_keys, is_included, is_total, usual_strength
-from pagelift.layout.table_text import document_years, item_lines, read_cell
+from pagelift.layout.lines import PageLayout, Token
+from pagelift.layout.query import Path, Query, Table, split_name
+from pagelift.layout.table_grid import Grid, best_grid
+from pagelift.layout.table_groups import Found, gaps_between, group_rows, heading_text, labelled, rows_span, summed
+from pagelift.layout.table_rows import RawRow
+from pagelift.layout.table_values import Reader, document_years
 from pagelift.layout.values import Locale
+
+_HEADING = re.compile(r"\b(heading|section|group|category|panel|under which|chapter|subtitle)\b", re.I)
 
 
 @dataclass(slots=True, eq=False)
@@ -51,19 +52,6 @@ class TableResult:
     tokens: list[Token] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
-class Grid:
-    """A table as read: its columns, body lines, and which column answers which property (by number)."""
-
-    headers: list[Header]
-    columns: list[Column]
-    body: list[Cells]
-    chosen: dict[int, int]
-    rows: list[RawRow]
-    model: RowModel
-    score: float
-
-
 def find_rows(pages: Sequence[PageLayout], table: Table, locale: Locale) -> list[Row]:
     """The entries of one array of objects, in printed order; empty when no table fits."""
     return find_table(pages, table, locale).rows
@@ -71,170 +59,88 @@ def find_rows(pages: Sequence[PageLayout], table: Table, locale: Locale) -> list
 
 def find_table(pages: Sequence[PageLayout], table: Table, locale: Locale) -> TableResult:
     """The entries of one array of objects with confidence, the words used, and the reason when there are none."""
-    columns = table.columns
-    if not columns and not table.nested:
+    inner = max(table.nested, key=lambda t: len(t.columns), default=None)
+    if inner is not None and len(inner.columns) > 1:
+        return _find_groups(pages, table, inner, locale)
+    if not table.columns:
         return TableResult(reason="the items have no scalar properties")
-    grid = _best_grid(pages, columns, locale)
+    grid = best_grid(pages, table.columns, _names(table), locale)
     if grid is None:
         return TableResult(reason="no table with matching headings found")
-    known = document_years(pages, locale)
-    rows = [_read_row(raw, grid, columns, locale, known) for raw in grid.rows]
+    reader = Reader(grid, table.columns, locale, document_years(pages, locale))
+    rows = [_row(reader, raw) for raw in grid.rows]
+    _fill_from_headings(grid, table.columns, reader, rows)
     rows = [r for r in rows if any(c.value is not None for c in r.cells.values())]
-    tokens = [t for h in grid.headers for i in range(h.first, h.last + 1) for s in h.page.lines[i].segments for t in s.tokens]
+    return _result(grid, rows, len(table.columns))
+
+
+def _names(table: Table) -> frozenset[str]:
+    """Concepts of the array's own name, which headings of its items and headings above the table use."""
+    return lexicon.bag(split_name(table.path[-1]) if table.path else "") - {"position"}
+
+
+def _result(grid: Grid, rows: list[Row], wanted: int) -> TableResult:
+    tokens = [t for h in grid.headers for c in h.cells for p in c.phrases for t in p]
     tokens += [t for raw in grid.rows for line in raw.lines for cell in line.cells.values() for t in cell]
-    confidence = min(0.95, 0.3 + 0.5 * len(grid.chosen) / max(1, len(columns)))
+    confidence = min(0.95, 0.3 + 0.5 * len(grid.answers.chosen) / max(1, wanted))
     return TableResult(rows, confidence if rows else 0.0, "" if rows else "the table has no rows", tokens)
 
 
-def _best_grid(pages: Sequence[PageLayout], queries: Sequence[Query], locale: Locale) -> Grid | None:
-    headers = [h for page in pages for h in find_headers(page, queries)]
-    groups: dict[str, list[Header]] = {}
-    for header in headers:
-        groups.setdefault(header.signature, []).append(header)
-    ranked = sorted(groups.values(), key=lambda g: -g[0].score)
-    grids = [_grid(pages, group, queries, locale) for group in ranked[:4] if group[0].score > 0.5 * ranked[0][0].score]
-    return max((g for g in grids if g.rows), key=lambda g: g.score, default=None)
-
-
-def _grid(pages: Sequence[PageLayout], headers: list[Header], queries: Sequence[Query], locale: Locale) -> Grid:
-    columns = columns_of(headers[0].cells)
-    lines = _regions(pages, headers)
-    before_total = []
-    for page, index in lines:
-        if is_total(page.lines[index]) and before_total:
-            break
-        before_total.append((page, index))
-    align(before_total if len(before_total) > 1 else lines, columns)
-    body = align(lines, columns, learn=False)
-    chosen = assign_queries(queries, columns, body[: max(1, len(before_total))], locale)
-    model = _row_model(queries, columns, chosen)
-    body = _cut(body, model)
-    rows = drop_weak(build_rows(body, model), model)
-    text_column = next((chosen[i] for i, q in enumerate(queries) if i in chosen and q.kind in ("text", "name")), None)
-    rows = [r for r in rows if not is_included(r, text_column, rows)]
-    score = (
-        sum(cell_match(queries[q], columns[c].heading) for q, c in chosen.items() if columns[c].heading)
-        + 0.3 * len(chosen)
-        + min(1.0, 0.2 * len(rows))
-    )
-    return Grid(headers, columns, body, chosen, rows, model, score)
-
-
-def _regions(pages: Sequence[PageLayout], headers: list[Header]) -> list[tuple[PageLayout, int]]:
-    """The lines below the headings, to the end of the document; heading lines themselves are left out."""
-    found: list[tuple[PageLayout, int]] = []
-    started = False
-    for page in pages:
-        own = [h for h in headers if h.page is page]
-        start = own[0].last + 1 if own else 0
-        started = started or bool(own)
-        if not started:
-            continue
-        skip = {i for h in own for i in range(h.first, h.last + 1)}
-        found += [(page, i) for i in range(start, len(page.lines)) if i not in skip]
-    return found
-
-
-def _row_model(queries: Sequence[Query], columns: Sequence[Column], chosen: dict[int, int]) -> RowModel:
-    keys: dict[int, int] = {}
-    texts = set()
-    amount = None
-    for qi, ci in chosen.items():
-        query = queries[qi]
-        if query.kind in ("text", "name", "address"):
-            texts.add(ci)
-        if query.kind not in ("text", "name", "address") or columns[ci].main_kind in ("clock", "date", "number"):
-            keys[ci] = ci
-        if is_amount(query):
-            amount = ci
-    return RowModel(columns, keys, frozenset(texts), amount)
-
-
-def _cut(body: list[Cells], model: RowModel) -> list[Cells]:
-    """The body without totals and without what follows the table."""
-    strengths = [len(filled_keys(c, model)) for c in body]
-    if not model.keys:
-        return body
-    usual = usual_strength([s for s in strengths[: _first_total(body)] if s] or [s for s in strengths if s])
-    kept: list[Cells] = []
-    started = closed = False
-    previous: Cells | None = None
-    for cells, strong in zip(body, strengths, strict=True):
-        line = cells.page.lines[cells.line]
-        full = strong >= max(1, usual) and (any(cells.text(c) for c in model.texts) or not model.texts)
-        closes = (is_total(line) and not (full and strong > 1)) or _is_other_heading(line, strong) or _is_far(previous, cells)
-        if (started and closes) or (is_total(line) and not full):
-            closed = started
-            previous = cells
-            continue
-        previous = cells
-        if closed and not full:
-            continue
-        closed = False
-        started = started or strong > 0
-        kept.append(cells)
-    return kept
-
-
-def _first_total(body: Sequence[Cells]) -> int:
-    """Number of body lines before the first total."""
-    return next((i for i, c in enumerate(body) if i and is_total(c.page.lines[c.line])), len(body))
-
-
-def _is_other_heading(line: Line, strong: int) -> bool:
-    """Whether a line heads another table: three phrases or more that are business terms, no digits."""
-    segments = line.segments
-    if strong or len(segments) < 3 or re.search(r"\d", line.text):
-        return False
-    known = sum(bool(lexicon.bag(s.text) & lexicon.concept_names()) for s in segments)
-    return known >= 0.6 * len(segments)
-
-
-def _is_far(previous: Cells | None, cells: Cells) -> bool:
-    return previous is not None and previous.page is cells.page and cells.box.top - previous.box.bottom > 4.5 * cells.page.unit
-
-
-def _read_row(raw: RawRow, grid: Grid, queries: Sequence[Query], locale: Locale, known: Sequence[datetime.date]) -> Row:
+def _row(reader: Reader, raw: RawRow) -> Row:
     row = Row(page=raw.page.number, top=raw.top, bottom=raw.lines[-1].box.bottom)
-    for qi, query in enumerate(queries):
-        column = grid.chosen.get(qi)
-        cell = _read_column(raw, column, grid, query, locale, known) if column is not None else None
-        if cell is not None:
-            row.cells[query.path] = cell
+    for number, query in enumerate(reader.queries):
+        found = reader.read(raw, number)
+        if found is not None:
+            text, tokens, value, page = found
+            row.cells[query.path] = Cell(text, tokens, value, page, 0.8)
     return row
 
 
-def _read_column(raw: RawRow, number: int, grid: Grid, query: Query, locale: Locale, known: Sequence[datetime.date]) -> Cell | None:
-    column = grid.columns[number]
-    lines = [(c, c.cells[number]) for c in raw.lines if number in c.cells]
-    if not lines:
-        return None
-    unit = raw.page.unit
-    if query.kind in ("text", "name", "address"):
-        skip = _skipped_lines(query, column)
-        usable = [t for c, t in lines if c.page is lines[0][0].page]
-        if skip and len(usable) > skip:
-            usable = usable[skip:]
-        right = [c.x0 for c in grid.columns[number + 1 :]] + [c.heading.box.x0 for c in grid.columns[number + 1 :] if c.heading]
-        tokens = item_lines(query, usable, column, min(right, default=raw.page.width * 0.97), unit)
-        text = " ".join(t.text for t in tokens)
-        value = read_cell(query, text, locale, known)
-        return Cell(text, tokens, value, raw.page, 0.8) if value is not None else None
-    for cells, tokens in lines:
-        text = " ".join(t.text for t in tokens)
-        value = read_cell(query, text, locale, known)
-        if value is not None:
-            return Cell(text, tokens, value, cells.page, 0.85)
-    return None
+def _fill_from_headings(grid: Grid, queries: Sequence[Query], reader: Reader, rows: list[Row]) -> None:
+    """Properties without a column that are described as a heading over the rows."""
+    open_ = [
+        q
+        for i, q in enumerate(queries)
+        if i not in grid.answers.chosen and q.kind in ("text", "name") and _HEADING.search(f"{q.words} {q.description}")
+    ]
+    if not open_:
+        return
+    current: Found | None = None
+    for gap, row in zip(gaps_between(grid), rows, strict=False):
+        current = heading_text(gap, grid) or current
+        if current is not None:
+            for query in open_:
+                row.cells[query.path] = Cell(current.text, current.tokens, reader.value(query, current.text), current.page, 0.7)
 
 
-def _skipped_lines(query: Query, column: Column) -> int:
-    """How many first lines of a cell belong to other phrases of a stacked heading ("Item no." over "Item name")."""
-    if column.heading is None or len(column.heading.phrases) < 2:
-        return 0
-    texts = [" ".join(t.text for t in p) for p in column.heading.phrases]
-    if not lexicon.bag(texts[0]) & {"number", "code", "date", "position"} or re.search(r"-$", texts[0]):
-        return 0
-    scores = [label_match(query, t) for t in texts]
-    best = max(range(len(scores)), key=scores.__getitem__)
-    return best if best and scores[best] > scores[0] + 0.2 else 0
+def _find_groups(pages: Sequence[PageLayout], table: Table, inner: Table, locale: Locale) -> TableResult:
+    """Entries with nested arrays: one table of inner rows, cut into groups by the headings between them."""
+    grid = best_grid(pages, inner.columns, _names(inner) | _names(table), locale)
+    if grid is None:
+        return TableResult(reason="no table with matching headings found for the nested entries")
+    reader = Reader(grid, inner.columns, locale, document_years(pages, locale))
+    gaps = gaps_between(grid)
+    x0, x1 = grid.headers[0].x0, grid.headers[0].x1
+    heads: list[dict[Path, Found]] = []
+    for gap in gaps[:-1]:
+        found = {q.path: f for q in table.columns if (f := labelled(q, gap.lines, x0, x1))}
+        title = next((q for q in table.columns if q.kind in ("text", "name", "id", "enum", "date") and q.path not in found), None)
+        if title is not None and not found and (heading := heading_text(gap, grid)):
+            found[title.path] = heading
+        heads.append(found)
+    keys = [tuple(f[q.path].text if q.path in f else None for q in table.columns if q.kind not in ("number", "percent")) for f in heads]
+    entries: list[Row] = []
+    for numbers in group_rows(grid, keys):
+        raws = [grid.rows[i] for i in numbers]
+        page, top, bottom = rows_span(raws)
+        entry = Row(page=page, top=top, bottom=bottom)
+        entry.nested[inner.path] = [_row(reader, raw) for raw in raws]
+        for query in table.columns:
+            found = heads[numbers[0]].get(query.path)
+            if found is None and query.kind in ("number", "percent"):
+                found = summed(query, gaps[numbers[-1] + 1].lines, x0, x1)
+            value = reader.value(query, found.text) if found else None
+            if found and value is not None:
+                entry.cells[query.path] = Cell(found.text, found.tokens, value, found.page, 0.7)
+        entries.append(entry)
+    return _result(grid, entries, len(inner.columns))

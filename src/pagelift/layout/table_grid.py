@@ -1,0 +1,172 @@
+"""A table as lines and columns: where it begins, where it ends, and which of its lines are rows, headings or totals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pagelift.layout import lexicon
+from pagelift.layout.lines import PageLayout
+from pagelift.layout.query import Query
+from pagelift.layout.table_assign import Answers, assign_queries, is_amount
+from pagelift.layout.table_columns import Cells, Column, align, columns_of, within
+from pagelift.layout.table_headers import Header, cell_match, find_headers
+from pagelift.layout.table_rows import RawRow, RowModel, build_rows, drop_weak, filled_keys, is_included, is_total, usual_strength
+from pagelift.layout.values import Locale
+
+_PAGE_NUMBER = re.compile(r"\b(?:page|seite|pagina|página|blatt|p\.)\s*:?\s*0\b|^[-– ]*0\s*(?:/|of|von|de)\s*0[-– ]*$")
+TEXT_KINDS = ("text", "name", "address")
+
+
+@dataclass(slots=True, eq=False)
+class Grid:
+    """A table as read. answers: which columns answer which properties. rows: in reading order. body: all lines under the
+    headings, to the end of the document, those of the rows among them."""
+
+    headers: list[Header]
+    columns: list[Column]
+    body: list[Cells]
+    answers: Answers
+    model: RowModel
+    rows: list[RawRow] = field(default_factory=list)
+    score: float = 0.0
+
+
+def best_grid(pages: Sequence[PageLayout], queries: Sequence[Query], names: frozenset[str], locale: Locale) -> Grid | None:
+    """The table whose headings and rows answer most of the properties. names: concepts of the array's own name."""
+    headers = [h for page in pages for h in find_headers(page, queries, names)]
+    groups: dict[str, list[Header]] = {}
+    for header in headers:
+        groups.setdefault(header.signature, []).append(header)
+    ranked = sorted(groups.values(), key=lambda g: -g[0].score)
+    grids = [_grid(pages, g, queries, names, locale) for g in ranked[:4] if g[0].score > 0.5 * ranked[0][0].score]
+    return max((g for g in grids if g.rows), key=lambda g: g.score, default=None)
+
+
+def _grid(pages: Sequence[PageLayout], headers: list[Header], queries: Sequence[Query], names: frozenset[str], locale: Locale) -> Grid:
+    columns = columns_of(headers[0].cells)
+    body = _align_regions(pages, headers, columns)
+    sample = body[: _first_total(body)]
+    answers = assign_queries(queries, columns, sample or body, names, locale)
+    chosen = answers.chosen
+    model = _row_model(queries, columns, answers, body)
+    grid = Grid(headers, columns, body, answers, model)
+    rows = drop_weak(build_rows(_cut(body, model), model), model)
+    text = next((chosen[i] for i, q in enumerate(queries) if i in chosen and q.kind in TEXT_KINDS), None)
+    grid.rows = [r for r in rows if not is_included(r, text, rows)]
+    labels = [cell_match(queries[q], heading, names) for q, c in chosen.items() if (heading := columns[c].heading)]
+    grid.score = sum(labels) + 0.3 * len(chosen) + min(1.0, 0.2 * len(grid.rows))
+    return grid
+
+
+def _align_regions(pages: Sequence[PageLayout], headers: list[Header], columns: list[Column]) -> list[Cells]:
+    """The lines under the headings, cut into cells; a heading printed at another place moves its own columns."""
+    body: list[Cells] = []
+    first = headers[0]
+    regions = _regions(pages, headers)
+    sample = [line for header, lines in regions if header is None or _same_place(header, first) for line in lines]
+    learned = _before_total(sample, first)
+    align(learned if len(learned) > 1 else sample, columns, first.x0, first.x1, learn=True)
+    for header, lines in regions:
+        place, own = first, columns
+        if header is not None and not _same_place(header, first):
+            place, own = header, columns_of(header.cells)
+            align(_before_total(lines, place), own, place.x0, place.x1, learn=True)
+        body += align(lines, own, place.x0, place.x1)
+    return body
+
+
+def _same_place(header: Header, first: Header) -> bool:
+    pairs = zip(header.cells, first.cells, strict=False)
+    return len(header.cells) != len(first.cells) or all(abs(a.box.x0 - b.box.x0) < header.page.unit for a, b in pairs)
+
+
+def _before_total(lines: list[tuple[PageLayout, int]], place: Header) -> list[tuple[PageLayout, int]]:
+    end = next((n for n, (page, i) in enumerate(lines) if n and is_total(within(page.lines[i], place.x0, place.x1))), len(lines))
+    return lines[:end]
+
+
+def _regions(pages: Sequence[PageLayout], headers: list[Header]) -> list[tuple[Header | None, list[tuple[PageLayout, int]]]]:
+    """The lines below each heading; pages without a heading of their own follow with None."""
+    found: list[tuple[Header | None, list[tuple[PageLayout, int]]]] = []
+    furniture = page_furniture(pages)
+    for page in pages:
+        own = [h for h in headers if h.page is page]
+        if not own and found:
+            found.append((None, [(page, i) for i in range(len(page.lines)) if (page.number, i) not in furniture]))
+        for header, following in zip(own, [*own[1:], None], strict=False):
+            end = following.first if following else len(page.lines)
+            found.append((header, [(page, i) for i in range(header.last + 1, end) if (page.number, i) not in furniture]))
+    return found
+
+
+def page_furniture(pages: Sequence[PageLayout]) -> set[tuple[int, int]]:
+    """Page and line numbers of running heads and feet: lines near the edges that say "page n" or come again on other pages."""
+    seen: dict[str, list[tuple[int, int]]] = {}
+    found: set[tuple[int, int]] = set()
+    for page in pages:
+        for i, line in enumerate(page.lines):
+            if 0.14 * page.height < line.box.top < 0.86 * page.height:
+                continue
+            place = (page.number, i)
+            text = re.sub(r"\d+", "0", line.text).lower()
+            if _PAGE_NUMBER.search(text) and len(line.segments) < 4:
+                found.add(place)
+            seen.setdefault(f"{text}@{round(line.box.top / (2 * page.unit))}", []).append(place)
+    return found.union(*(places for places in seen.values() if len(places) > 1))
+
+
+def _row_model(queries: Sequence[Query], columns: Sequence[Column], answers: Answers, body: Sequence[Cells]) -> RowModel:
+    chosen = answers.chosen
+    texts = {ci for qi, ci in chosen.items() if queries[qi].kind in TEXT_KINDS and qi not in answers.parts}
+    keys = {ci: ci for ci in chosen.values() if ci not in texts or columns[ci].main_kind in ("clock", "date", "number")}
+    keys |= {credit: chosen[qi] for qi, credit in answers.credit.items()}
+    amount = next((ci for qi, ci in chosen.items() if is_amount(queries[qi])), None)
+    model = RowModel(columns, keys, frozenset(texts - keys.keys()), amount)
+    model.learn_style(body)
+    return model
+
+
+def _cut(body: list[Cells], model: RowModel) -> list[Cells]:
+    """The body without totals and without what follows the table."""
+    strengths = [len(filled_keys(c, model)) for c in body]
+    if not model.keys:
+        return body
+    usual = usual_strength([s for s in strengths[: _first_total(body)] if s] or [s for s in strengths if s])
+    kept: list[Cells] = []
+    started = closed = False
+    previous: Cells | None = None
+    for cells, strong in zip(body, strengths, strict=True):
+        full = strong >= max(1, usual) and (not model.texts or any(cells.text(c) for c in model.texts))
+        total = is_total(cells.segments) and not (full and strong > 1 and not model.looks_summed(cells))
+        ends = total or _is_other_heading(cells, strong) or _is_far(previous, cells)
+        previous = cells
+        if total or (started and ends):
+            closed = started
+            if total or not full:
+                continue
+        if closed and not full:
+            continue
+        closed = False
+        started = started or strong > 0
+        kept.append(cells)
+    return kept
+
+
+def _first_total(body: Sequence[Cells]) -> int:
+    """Number of body lines before the first total."""
+    return next((i for i, c in enumerate(body) if i and is_total(c.segments)), len(body))
+
+
+def _is_other_heading(cells: Cells, strong: int) -> bool:
+    """Whether a line heads another table: three phrases or more that are business terms, no digits."""
+    segments = cells.segments
+    if strong or len(segments) < 3 or any(re.search(r"\d", s.text) for s in segments):
+        return False
+    known = sum(bool(lexicon.bag(s.text) & lexicon.concept_names()) for s in segments)
+    return known >= 0.6 * len(segments)
+
+
+def _is_far(previous: Cells | None, cells: Cells) -> bool:
+    return previous is not None and previous.page is cells.page and cells.box.top - previous.box.bottom > 4.5 * cells.page.unit

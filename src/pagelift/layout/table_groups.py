@@ -1,0 +1,156 @@
+"""Headings over groups of rows: they name the entries that hold nested arrays, or a property of every row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pagelift.core import Json
+from pagelift.layout.lines import Line, PageLayout, Segment, Token
+from pagelift.layout.query import Query
+from pagelift.layout.table_grid import Grid
+from pagelift.layout.table_headers import label_match
+from pagelift.layout.table_rows import RawRow, is_group_heading, is_total
+
+MAX_HEADING_LINES = 14
+"""Lines above a row that are looked at for the heading of its group."""
+
+
+@dataclass(slots=True, eq=False)
+class Heading:
+    """The lines between two rows (or above the first). above: the row before, below: the row after, None at the ends."""
+
+    lines: list[tuple[PageLayout, Line]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Found:
+    text: str
+    tokens: list[Token]
+    page: PageLayout
+
+
+def gaps_between(grid: Grid) -> list[Heading]:
+    """The lines before every row and after the last one that belong to no row and to no column heading."""
+    used = {(id(c.page), c.line) for row in grid.rows for c in row.lines}
+    used |= {(id(h.page), i) for h in grid.headers for i in range(h.first, h.last + 1)}
+    pages = _pages(grid)
+    gaps: list[Heading] = []
+    starts = [(row.lines[0].page, row.lines[0].line) for row in grid.rows]
+    place = (pages.index(grid.headers[0].page), 0)
+    for page, line in [*starts, (None, 0)]:
+        end = (pages.index(page), line) if page is not None else (place[0], min(place[1] + 12, len(pages[place[0]].lines)))
+        gap = Heading()
+        for number in range(place[0], end[0] + 1):
+            first = place[1] if number == place[0] else 0
+            last = end[1] if number == end[0] else len(pages[number].lines)
+            for i in range(max(first, last - MAX_HEADING_LINES) if page is not None else first, last):
+                if (id(pages[number]), i) not in used:
+                    gap.lines.append((pages[number], pages[number].lines[i]))
+        gaps.append(gap)
+        place = end if page is None else (end[0], end[1])
+    return gaps
+
+
+def _pages(grid: Grid) -> list[PageLayout]:
+    pages: list[PageLayout] = []
+    for page in [grid.headers[0].page, *(c.page for c in grid.body)]:
+        if page not in pages:
+            pages.append(page)
+    return pages
+
+
+def labelled(query: Query, lines: Sequence[tuple[PageLayout, Line]], x0: float, x1: float) -> Found | None:
+    """The value behind the property's label ("Age group: 90-94", "GPA | 3.5") in some lines, the last one of them."""
+    for page, line in reversed(lines):
+        segments = [s for s in line.segments if x0 <= s.box.center_x <= x1]
+        for i, seg in enumerate(segments):
+            found = _behind_colon(query, seg)
+            if found is None and label_match(query, seg.text) >= 0.75 and i + 1 < len(segments) and not seg.text.endswith(":"):
+                found = segments[i + 1].tokens
+            if found is None and seg.text.endswith(":") and label_match(query, seg.text) >= 0.5 and i + 1 < len(segments):
+                found = segments[i + 1].tokens
+            if found:
+                return Found(" ".join(t.text for t in found), list(found), page)
+    return None
+
+
+def _behind_colon(query: Query, seg: Segment) -> list[Token] | None:
+    """The words behind a label with a colon inside one phrase; the colon may stick to either side."""
+    for i, token in enumerate(seg.tokens):
+        place = token.text.find(":")
+        if place < 0 or re.fullmatch(r"\d+:\d\d(?::\d\d)?", token.text):
+            continue
+        label = " ".join(t.text for t in seg.tokens[max(0, i - 3) : i]) + " " + token.text[:place]
+        if label_match(query, label) < 0.5:
+            continue
+        rest = seg.tokens[i + 1 :]
+        if query.kind in ("number", "percent", "date") or any(":" in t.text for t in rest):
+            rest = rest[: 1 if query.kind != "date" else 3]
+        if token.text[place + 1 :]:
+            behind = Token(token.text[place + 1 :], token.box, token.word)
+            rest = [behind, *rest]
+        return rest or None
+    return None
+
+
+def heading_text(gap: Heading, grid: Grid) -> Found | None:
+    """The phrase nearest above a row that looks like a heading of rows."""
+    model, x0, x1 = grid.model, grid.headers[0].x0, grid.headers[0].x1
+    cells = {(id(c.page), c.line): c for c in grid.body}
+    for n in range(len(gap.lines) - 1, -1, -1):
+        page, line = gap.lines[n]
+        segments = [s for s in line.segments if x0 <= s.box.center_x <= x1]
+        if not segments or len(segments) > 2 or is_total(segments) or not re.search(r"[^\W\d_]{2}", line.text):
+            continue
+        body = cells.get((id(page), page.lines.index(line)))
+        if body is not None:
+            index = grid.body.index(body)
+            before = grid.body[index - 1] if index else None
+            after = grid.body[index + 1] if index + 1 < len(grid.body) else None
+            if not is_group_heading(before, body, after, model):
+                continue
+        elif segments[0].box.width > 0.6 * page.width or len(segments[0].tokens) > 12:
+            continue
+        return Found(segments[0].text, segments[0].tokens, page)
+    return None
+
+
+def summed(query: Query, lines: Sequence[tuple[PageLayout, Line]], x0: float, x1: float) -> Found | None:
+    """A number of a group that stands below its rows, behind its label or in a line of sums."""
+    for page, line in lines[:4]:
+        tokens = [t for s in line.segments if x0 <= s.box.center_x <= x1 for t in s.tokens]
+        best: tuple[float, int] | None = None
+        for i, token in enumerate(tokens):
+            if not re.search(r"\d", token.text) or i == 0:
+                continue
+            words = " ".join(t.text for t in tokens[max(0, i - 3) : i] if not re.search(r"\d", t.text))
+            score = label_match(query, words) if words else 0.0
+            if score >= 0.45 and (best is None or score > best[0]):
+                best = score, i
+        if best:
+            token = tokens[best[1]]
+            text = re.sub(r"^[^\d(+-]*:", "", token.text)
+            return Found(text, [token], page)
+    return None
+
+
+def group_rows(grid: Grid, keys: Sequence[tuple[Json, ...]]) -> list[list[int]]:
+    """Row numbers by group: a new group begins where a heading above a row differs from that of the row before."""
+    groups: list[list[int]] = []
+    current: tuple[Json, ...] | None = None
+    for number, key in enumerate(keys):
+        fresh = any(k is not None for k in key) and key != current
+        if not groups or fresh:
+            groups.append([])
+            current = key if fresh else current
+        groups[-1].append(number)
+    return groups
+
+
+def rows_span(rows: Sequence[RawRow]) -> tuple[int, float, float]:
+    """Page number, top and bottom in points of the part of a group that stands on its first page."""
+    first = rows[0].page
+    own = [r for r in rows if r.page is first]
+    return first.number, own[0].top, max(line.box.bottom for r in own for line in r.lines if line.page is first)
