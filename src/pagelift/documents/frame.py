@@ -10,6 +10,8 @@ import pypdfium2.raw as pdfium
 Rectangle = tuple[float, float, float, float]
 """Left, bottom, right, top in PDF user space: y grows upwards."""
 
+MIN_SIDE_PT = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -42,9 +44,10 @@ class Frame:
 
 
 def frame_of(page: Any) -> Frame:
-    """The frame of a loaded page; PDFium's default of US letter if the file's boxes are unusable."""
+    """The frame of a loaded page, at least one point wide and high; US letter, as PDFium does, if the file's boxes are unusable."""
     rectangle = pdfium.FS_RECTF()
     rotation = pdfium.FPDFPage_GetRotation(page) % 4 * 90
     if not pdfium.FPDF_GetPageBoundingBox(page, rectangle) or rectangle.right <= rectangle.left or rectangle.top <= rectangle.bottom:
         return Frame(0, 0, 612, 792, rotation)
-    return Frame(rectangle.left, rectangle.bottom, rectangle.right, rectangle.top, rotation)
+    left, bottom = rectangle.left, rectangle.bottom
+    return Frame(left, bottom, max(rectangle.right, left + MIN_SIDE_PT), max(rectangle.top, bottom + MIN_SIDE_PT), rotation)

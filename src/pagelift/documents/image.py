@@ -7,12 +7,25 @@ import struct
 from contextlib import suppress
 from typing import Any
 
-from PIL import Image, UnidentifiedImageError
+from PIL import (
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    JpegImagePlugin,
+    MpoImagePlugin,
+    PngImagePlugin,
+    TiffImagePlugin,
+    UnidentifiedImageError,
+    WebPImagePlugin,
+)
 
 from pagelift.core.errors import CorruptDocument, LimitExceeded
 from pagelift.documents.wire import Header
 
+# Importing a plugin registers its format; no other format is ever tried on a file.
+PLUGINS = (BmpImagePlugin, GifImagePlugin, JpegImagePlugin, MpoImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin)
 FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "TIFF")
+MAX_SIDE_PX = 30_000
 ORIENTATION = 0x0112
 MIN_DPI, MAX_DPI = 72.0, 1200.0
 MIN_SIDE_IN, MAX_SIDE_IN = 1.0, 30.0
@@ -59,7 +72,7 @@ class ImageFile:
     def picture(self, page: int, dpi: float, max_pixels: int) -> tuple[Header, bytes]:
         """The page as rows of RGB pixels at `dpi`, or smaller if above `max_pixels`."""
         width_pt, height_pt = self.size(page)
-        scale = min(dpi / 72, (max_pixels / (width_pt * height_pt)) ** 0.5)
+        scale = min(dpi / 72, (max_pixels / (width_pt * height_pt)) ** 0.5, MAX_SIDE_PX / max(width_pt, height_pt))
         size_px = max(1, int(width_pt * scale + 0.01)), max(1, int(height_pt * scale + 0.01))
         try:
             picture = self._decode(size_px)

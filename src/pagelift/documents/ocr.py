@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 DETECTION_PIXELS = 0.8e6  # area of the picture in which lines are looked for
 FINE_DETECTION_PIXELS = 2.6e6  # the same where the lines turn out to be small
-SMALL_LINE_PX = 14  # median line height in the first detection below which the second is worth its time
+SMALL_LINE_PX = 10  # median line height in the first detection below which the second is worth its time
 MIN_SCORE = 0.5
 UPRIGHT_SAMPLE = 16  # lines that vote on whether the picture stands upside down
 TALL = 1.5  # height by width of a line that runs vertically

@@ -12,7 +12,7 @@ import pypdfium2.raw as pdfium
 from pagelift.core.errors import CorruptDocument, PasswordRequired, UnsupportedDocument
 from pagelift.documents.characters import read_characters
 from pagelift.documents.forms import PackedWord, Widget, mark_values, read_widgets
-from pagelift.documents.frame import Frame, frame_of
+from pagelift.documents.frame import MIN_SIDE_PT, Frame, frame_of
 from pagelift.documents.graphics import Graphics, read_graphics
 from pagelift.documents.soundness import Drawn, judge
 from pagelift.documents.visibility import Raster, sort_by_visibility
@@ -51,7 +51,7 @@ class PdfFile:
         size = pdfium.FS_SIZEF()
         if not pdfium.FPDF_GetPageSizeByIndexF(self._document.raw, page - 1, size):
             raise CorruptDocument(f"page {page} cannot be read; save the file again with another program")
-        return size.width, size.height
+        return max(size.width, MIN_SIDE_PT), max(size.height, MIN_SIDE_PT)
 
     def content(self, page: int) -> Header:
         """Words, fields and lines of a page, packed for the protocol: see worker.py and core.page.
