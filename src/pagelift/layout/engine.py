@@ -100,7 +100,7 @@ def _amounts(candidates: Sequence[Candidate]) -> list[float]:
 
 
 def _threshold(query: Query) -> float:
-    if query.principal:
+    if query.principal or query.bound or query.role == "owner":
         return _REQUIRED
     optional = not query.node.required or re.search(r"\bnull\b|\bif (?:any|present|stated|given)\b|optional", query.description)
     return _OPTIONAL if optional else _REQUIRED

@@ -32,15 +32,20 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
         yield inline, 1.0, "inline"
     left = segment.line_segments[: segment.index]
     named = next((s for s in reversed(left) if not is_numeric(s.text)), None)
+    labelled = bool(inline) and _reads_as_label(inline)
     if named is not None:
-        yield named.text, max(0.3, 1 - (segment.box.x0 - named.box.x1) / unit / 60), "left"
+        nearness = max(0.3, 1 - (segment.box.x0 - named.box.x1) / unit / 60)
+        labelled = labelled or (nearness > 0.6 and _reads_as_label(named.text))
+        yield named.text, nearness, "left"
         if segment.index > 1 and left[0] is not named:
             yield left[0].text, 0.8, "row"
     box = candidate.box if (candidate.start or candidate.end < len(segment.tokens)) and not candidate.lines else segment.box
     above = [s for s in segment.above if min(box.x1, s.box.x1) > max(box.x0, s.box.x0)] or segment.above
     for k, other in enumerate(above):
         gap = (segment.box.top - other.box.bottom) / unit
-        yield _column_part(other, box.center_x), (0.9 if k == 0 else 0.6) * max(0.2, 1 - gap / 14), "above"
+        strength = (0.9 if k == 0 else 0.6) * (0.6 if labelled else 1.0)
+        yield _column_part(other, box.center_x), strength * max(0.2, 1 - gap / 14), "above"
+    yield from _grid(candidate, inline or (named.text if named is not None else ""))
     heading = _row_heading(segment)
     if heading is not None:
         own = inline or (named.text if named is not None else "")
@@ -51,6 +56,24 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
         below = segment.below[0]
         if below.box.top - segment.box.bottom < 1.2 * unit and below.height < segment.height * 1.02:
             yield below.text, 0.5, "below"
+
+
+def _reads_as_label(text: str) -> bool:
+    return text.endswith(":") or lexicon.only_label_words(text)
+
+
+def _grid(candidate: Candidate, row_label: str) -> Iterator[tuple[str, float, str]]:
+    """The column's heading, however far above, and the row's label together with it ("Gross pay" under "Year to date")."""
+    segment = candidate.segment
+    if candidate.family != "number" or segment.index == 0:
+        return
+    for line in reversed(segment.page.lines[max(0, segment.line - 60) : segment.line]):
+        over = next((s for s in line.segments if s.box.overlap_x(candidate.box) > 0 and not is_numeric(s.text)), None)
+        if over is not None:
+            heading = _column_part(over, candidate.box.center_x)
+            if len(line.segments) > 1 and row_label and len(over.tokens) <= 6:
+                yield f"{row_label} {heading}", 0.95, "grid"
+            return
 
 
 def _inline(candidate: Candidate) -> str:
@@ -114,6 +137,9 @@ def match_label(query: Query, text: str, ranged: bool = False) -> float:
     ranged: the candidate's place in a range of dates already says whether it is the first or the last.
     """
     score = _match(query.range_terms if ranged else query.terms, text)
+    if query.parents.label:
+        own = lexicon.weight(query.label)
+        score = max(score * (0.5 + 0.5 * min(1.0, own)), _match(query.full_terms, text))
     if score > 0.2 and plain(text) == plain(query.words):
         score += 0.25
     return score

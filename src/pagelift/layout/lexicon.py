@@ -18,7 +18,7 @@ due: zahlbetrag zahlungsbetrag payer zahlen betalen fällig fälligkeit fälligk
 total: gesamt gesamtbetrag summe totaal totale sum endbetrag endsumme jumlah totals totaux rechnungsbetrag importe-total overall rechnungssumme
 gross: brutto bruttobetrag bruttosumme ttc inklusive inkl incl inclusive including bruto lordo
 net: netto nettobetrag nettosumme subtotal sub-total zwischensumme ht excl excluding before warenwert steuerbasis taxable neto imponible imponibile hors base
-tax: vat gst mwst ust tva btw umsatzsteuer mehrwertsteuer steuer steuerbetrag taxes iva sst umsatz impuesto imposta belasting imposto
+tax: fein tan pan gstin paye stkl vat gst mwst ust tva btw umsatzsteuer mehrwertsteuer steuer steuerbetrag taxes iva sst umsatz impuesto imposta belasting imposto
 order: bestellung bestell auftrag auftrags commande purchase po pedido ordine encomenda orders auftragsnummer p.o
 reference: ref referenz referentie réf référence zeichen referencia riferimento referência kenmerk aktenzeichen
 buyer: customer kunde kunden client klant käufer recipient rechnungsempfänger leistungsempfänger acheteur invoiced cliente comprador acquirente afnemer debtor auftraggeber bill-to billed sold
@@ -79,6 +79,14 @@ age: alter âge edad età leeftijd
 sex: gender geschlecht sexe sexo sesso geslacht
 patient: patienten patiënt paciente paziente
 doctor: physician arzt médecin practitioner dr médico medico provider-name
+collected: entnahme entnommen extracción taken prélèvement prelievo sampled drawn abnahme collection eingang
+reported: informe befunddatum ausgabe rapport erstellt released printed
+male: m männlich masculin masculino hombre varón maschio maschile mann man herr
+female: f w weiblich féminin femenino mujer femmina femminile frau woman femme
+lab: laboratory labor laboratoire laboratorio
+hotel: folio albergo inn
+institution: hochschule anstalt institut établissement
+level: stufe niveau grade-level
 result: ergebnis résultat resultado risultato results befund wert-result
 range: referenzbereich normal interval normbereich limits
 test: analysis analyse parameter exam untersuchung analyte prüfung examen
@@ -100,16 +108,21 @@ tracking: sendungsnummer trackingnummer suivi
 carrier: spediteur transporteur frachtführer vettore forwarder
 shipper: absender expéditeur sender consignor remitente mittente verlader versender
 consignee: empfänger destinataire receiver destinatario ontvanger warenempfänger ship-to deliver-to
-origin: departure abfahrt abflug départ-de von-ort from-place loading salida partenza abgang
-destination: arrival ankunft arrivée ziel discharge llegada arrivo bestemming
+origin: abfahrt von-ort loading abgang
+destination: ziel discharge bestemming
+arrival: anreise check-in checkin ankunft arrivée llegada arrivo aankomst
+departure: abreise check-out checkout abfahrt-d départ salida partenza vertrek abflug
 vessel: ship schiff navire
 guest: gast huésped ospite client-name
+adult: adults erwachsene adultes adulti personen persons pax
+child: children kinder enfants
+confirmation: bestätigung confirmación conferma buchungsnummer booking reservation reservierung prenotazione réservation buchung-nr
 room: zimmer chambre habitación camera kamer
 table: tisch tafel mesa tavolo
 server: waiter kellner serveur cashier served bedient kassierer kasse clerk operator bediener
 tip: gratuity trinkgeld pourboire propina
-night: nächte nuits noches notti nights nachten
-rent: miete loyer alquiler affitto huur kaltmiete
+night: nights nächte nuits noches notti nights nachten
+rent: kaltmiete grundmiete nettokaltmiete monatsmiete miete loyer alquiler affitto huur kaltmiete
 tenant: mieter locataire inquilino huurder lessee
 landlord: vermieter bailleur propriétaire propietario locatore verhuurder lessor
 property: objekt immobilie bien mietobjekt premises wohnung apartment
@@ -159,7 +172,7 @@ gate: ausgang porte puerta flugsteig
 flight_no: flug vol vuelo
 passenger: fahrgast passager pasajero reisender traveller traveler
 ticket: fahrkarte billet boleto biglietto
-security: social sozialversicherung ssn
+security: social sozialversicherung sozialversicherungsnummer ssn sv ni n.i uan nir insee rvnr
 identification: ein tin taxpayer steuernummer steuer-id steueridentifikation
 exempt: befreit exonéré exemption exemptions exento
 classification: einstufung
@@ -199,7 +212,13 @@ def _words() -> tuple[dict[str, frozenset[str]], tuple[tuple[str, str], ...]]:
         for word in [concept, *words.split()]:
             table.setdefault(word, set()).add(concept)
     parts = tuple((w, c) for w, cs in table.items() if len(w) >= 5 and w.isalpha() for c in cs)
+    for concepts in table.values():
+        if concepts & _ALSO_NUMBER:
+            concepts.add("number")  # "Employee code" answers employee_number
     return {w: frozenset(c) for w, c in table.items()}, parts
+
+
+_ALSO_NUMBER = frozenset({"code", "reference", "identification"})
 
 
 @functools.cache

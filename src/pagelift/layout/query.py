@@ -17,6 +17,12 @@ Kind = Literal[
 ]  # fmt: skip
 Path = tuple[str, ...]
 
+_ISSUERS = frozenset(
+    """bank lab laboratory hotel institution university school college hospital clinic restaurant shop store merchant provider supplier insurer airline
+    utility company organization organisation business issuer employer practice agency retailer vendor""".split()
+)
+"""Nouns that name the kind of organisation whose letterhead a document carries."""
+
 MAX_FIELDS = 2_000
 """More scalar properties than this are not looked for; the rest of a wider schema comes back null."""
 
@@ -40,6 +46,7 @@ class Query:
 
     path: property names from the root. terms: what its label says; parents: what a heading over it says.
     shape: character shape of an example value. digits: stated count of digits. principal: the date of the document itself.
+    range_terms: terms without first and last; full_terms: with the parents' names, as in "Patient name" for patient.name.
     """
 
     path: Path
@@ -51,6 +58,7 @@ class Query:
     words: str = ""
     principal: bool = False
     range_terms: Terms = Terms()
+    full_terms: Terms = Terms()
     many: bool = False
     shape: str | None = None
     digits: int | None = None
@@ -198,8 +206,8 @@ def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
         return "date"
     if _is_identifier(query, words):
         return "id"
-    if label & {"seller", "buyer", "company", "employer", "landlord", "tenant", "bank", "shipper", "consignee", "carrier"} or words & {
-        "name", "person", "contact", "employee", "patient", "doctor", "guest", "insured", "holder", "signatory", "manager", "passenger", "advertiser", "agency",
+    if label & {"seller", "buyer", "employer", "landlord", "tenant", "bank", "shipper", "consignee", "carrier", "account_holder"} or words & {
+        "name", "person", "contact", "employee", "patient", "doctor", "guest", "insured", "holder", "signatory", "manager", "passenger", "advertiser", "agency", "institution", "hotel", "lab", "physician", "broker", "customer", "client", "issuer", "vendor", "supplier",
     }:  # fmt: skip
         return "name"
     return "text"
@@ -231,12 +239,16 @@ def _read_description(query: Query) -> None:
     query.order = stated_order(text)
     own = query.label | (query.parents.label if not query.label & {"seller", "buyer"} else frozenset())
     query.principal = query.kind in ("date", "datetime") and query.label <= {"date", "issue", "invoice", "statement"}
-    if own & {"seller", "employer", "landlord", "carrier", "manufacturer"} or re.search(r"\bissue[ds]\b|\bissuer\b|\bissuing\b", text):
-        query.role = "owner"
-    elif own & {"buyer", "consignee", "tenant", "employee", "patient", "requester", "account_holder"}:
-        query.role = "recipient"
+    if query.kind in ("name", "address", "text"):
+        words = set(query.words.split()) - {"name", "title", "of", "the"}
+        issuer = re.search(r"\bissue[ds]\b|\bissuer\b|\bissuing\b|\bletterhead\b", text)
+        if own & {"seller", "employer", "manufacturer"} or issuer or (words and words <= _ISSUERS and not query.parents.label):
+            query.role = "owner"
+        elif own & {"buyer", "consignee", "tenant", "employee", "patient", "requester", "account_holder", "guest", "student"}:
+            query.role = "recipient"
     first = re.match(r"first|start|begin", text.lower()) or "start" in query.label
     last = re.match(r"last|end", text.lower()) or "end" in query.label
+    query.full_terms = replace(query.terms, label=query.label | query.parents.label)
     open_label = query.label - {"start", "end"}
     query.range_terms = replace(query.terms, label=open_label) if open_label else query.terms
     query.bound = "first" if first and not last else "last" if last and not first else ""

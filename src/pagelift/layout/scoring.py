@@ -50,7 +50,7 @@ def block_heads(page: PageLayout) -> frozenset[int]:
 
 WEIGHTS: dict[str, dict[str, float]] = {
     "*": {"label": 2.0, "context": 0.7, "table": -0.25, "form": 0.4, "not_in_form": -0.8},
-    "number": {"page": -0.05, "cents": 0.3, "currency": 0.25, "largest": 0.35, "rank": 0.05, "low": 0.2, "bare": -0.3, "not_largest": -0.6, "whole": 0.3, "in_date": -0.6, "percent": -1.5},
+    "number": {"page": -0.05, "cents": 0.3, "currency": 0.25, "largest": 0.25, "rank": 0.04, "low": 0.2, "bare": -0.3, "not_largest": -0.6, "whole": 0.3, "in_date": -0.6, "percent": -1.5},
     "percent": {"page": -0.05, "percent": 0.8, "in_date": -0.6},
     "date": {"high": 0.25, "page": -0.2, "range": 0.35},
     "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -1.2, "short": -0.3, "long": 0.02, "phrase": -0.1},
@@ -58,8 +58,8 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "address": {"high": 0.4, "page": -0.3, "postcode": 0.6, "commas": 0.3, "lines": 0.1, "noise": -0.8, "starts_with_name": -0.3, "long": -0.02, "after_name": 0.4},
     "name": {"high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8, "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0,
              "generic": -0.7, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4,
-             "wrapped": 0.3, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
-    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.3, "generic": -0.4, "length": -0.2, "partial": -0.05, "title_size": 0.25, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
+             "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
+    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.3, "generic": -0.4, "length": -0.2, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
 }  # fmt: skip
 
 
@@ -222,6 +222,8 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
     if query.role == "owner":
         sender = bool(re.search(r"[,•·●|*–-].*\b\d{4,5}\b", segment.text)) and candidate.end < len(segment.tokens) and not candidate.start
         seen |= {"owner_high": high, "owner_size": min(segment.height / page.unit - 1, 1.5), "owner_block": heads_block, "sender_line": float(sender)}
+        seen["letterhead"] = float(high > 0.86 and page.number == 1 and (segment.height > 1.15 * page.unit or segment.bold > 0.5 or organisation))
+        seen["own_word"] = float(bool(lexicon.bag(text) & query.label) and not lexicon.only_label_words(text))
     elif query.role == "recipient":
         seen |= {"recipient_top": float(segment.box.top < 0.08 * page.height), "recipient_block": heads_block * float(0.1 < segment.box.top / page.height < 0.5)}
         seen["recipient_left"] = heads_block * float(segment.box.x0 < 0.4 * page.width)
@@ -233,4 +235,4 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
 
 
 def _names_itself(query: Query, text: str) -> bool:
-    return match_label(query, text) > 0.6
+    return lexicon.only_label_words(text) and match_label(query, text) > 0.6
