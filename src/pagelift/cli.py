@@ -104,7 +104,9 @@ def extract(  # noqa: PLR0913, PLR0917
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write one file per input there instead of standard output.")
     ] = None,
-    format: Annotated[Format | None, typer.Option(help="Default: json for one input, jsonl for several.", show_default=False)] = None,
+    format: Annotated[
+        Format | None, typer.Option(help="Default: json; jsonl for several inputs on standard output.", show_default=False)
+    ] = None,
     password: Annotated[
         str | None, typer.Option(metavar="P", help="For encrypted PDFs. Others can see it; prefer --password-file.")
     ] = None,
@@ -114,22 +116,23 @@ def extract(  # noqa: PLR0913, PLR0917
     ] = Nulls.allowed,
     ocr: Annotated[Ocr, typer.Option(help="Recognise characters where a page has no sound text, never, or on every page.")] = Ocr.auto,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a schema with constraints that cannot be enforced.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=256, help="Documents to work on at the same time.")] = 1,
-    max_pages: Annotated[int, typer.Option(min=1, help="Refuse documents with more pages.")] = _DEFAULTS.pages,
-    max_file_mb: Annotated[float, typer.Option(min=0.001, help="Refuse larger files.")] = _DEFAULTS.file_bytes / _MB,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=256, metavar="N", help="Documents to work on at the same time.")] = 1,
+    max_pages: Annotated[int, typer.Option(min=1, metavar="N", help="Refuse documents with more pages.")] = _DEFAULTS.pages,
+    max_file_mb: Annotated[float, typer.Option(min=0.001, metavar="MB", help="Refuse larger files.")] = _DEFAULTS.file_bytes / _MB,
     max_pixels: Annotated[
-        int, typer.Option(min=1, help="Draw pages that would have more pixels smaller, or refuse them.")
+        int, typer.Option(min=1, metavar="N", help="Draw pages that would have more pixels smaller, or refuse them.")
     ] = _DEFAULTS.page_pixels,
-    max_memory_mb: Annotated[float, typer.Option(min=64, help="Memory of the process that opens documents.")] = _DEFAULTS.worker_bytes
-    / _MB,
+    max_memory_mb: Annotated[
+        float, typer.Option(min=64, metavar="MB", help="Memory of the process that opens documents.")
+    ] = _DEFAULTS.worker_bytes / _MB,
     open_seconds: Annotated[
-        float, typer.Option(min=0.001, help="Give up on a document that takes longer to open.")
+        float, typer.Option(min=0.001, metavar="S", help="Give up on a document that takes longer to open.")
     ] = _DEFAULTS.open_seconds,
     page_seconds: Annotated[
-        float, typer.Option(min=0.001, help="Give up on a document with a page that takes longer to read or draw.")
+        float, typer.Option(min=0.001, metavar="S", help="Give up on a document with a page that takes longer to read or draw.")
     ] = _DEFAULTS.page_seconds,
     ocr_seconds: Annotated[
-        float, typer.Option(min=0.001, help="The same for the recognition of characters on a page.")
+        float, typer.Option(min=0.001, metavar="S", help="The same for the recognition of characters on a page.")
     ] = _DEFAULTS.ocr_seconds,
 ) -> None:
     """Extract what a schema asks for from documents, as JSON on standard output."""
@@ -196,7 +199,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Collections of documents, schemas and true values; see docs/cli.md.")],
     engine: Annotated[str, typer.Option(metavar="NAME", help="The engine to measure.")] = "layout",
     only: Annotated[list[str] | None, typer.Option(metavar="COLLECTION", help="Only this collection; may be repeated.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many documents per collection.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many documents per collection.")] = None,
     wrong: Annotated[int, typer.Option(min=0, metavar="N", help="List the first N mistakes.")] = 0,
     fields: Annotated[bool, typer.Option("--fields", help="Accuracy per field.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all numbers as JSON.")] = None,
@@ -204,7 +207,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the words of documents there between runs; only the engine is timed then.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=256, help="Processes.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=256, metavar="N", help="Processes.")] = 1,
 ) -> None:
     """Measure an engine on documents with known values: field and document accuracy, false fills, seconds per page."""
     from pagelift.commands import evaluate as command
