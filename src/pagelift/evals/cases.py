@@ -68,6 +68,8 @@ def _from_manifest(manifest: Path) -> Iterator[Case]:
             continue
         try:
             row = json.loads(line)
+            if not isinstance(row, dict):
+                raise TypeError("not an object")
             if "expected" not in row:
                 continue
             document, schema, expected = (root / row[key] for key in ("document", "schema", "expected"))

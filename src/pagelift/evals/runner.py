@@ -66,11 +66,11 @@ def run_cases(cases: Sequence[Case], run: Run, jobs: int = 1) -> Iterator[Outcom
 
 
 def run_case(case: Case, run: Run) -> Outcome:
-    """Run and score one case. Raises OSError or ValueError when the case's own files cannot be read."""
+    """Run and score one case. Raises SchemaError, EngineError, OSError or ValueError when the case or the run is set up wrongly."""
     truth = case.truth()
+    extractor = _extractor(str(case.schema), run.engine)
     start = time.perf_counter()
     try:
-        extractor = _extractor(str(case.schema), run.engine)
         if run.cache is None:
             extraction = extractor.extract(case.document)
         else:
