@@ -45,6 +45,19 @@ def open_backend(name: str) -> Backend:
     return backend
 
 
+def installed_backends() -> list[str]:
+    """Names of the backends that can be imported here."""
+    return [name for name, target in BACKENDS.items() if _importable(target.split(":")[0])]
+
+
+def _importable(module: str) -> bool:
+    try:
+        import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
 __all__ = [
     "BACKENDS",
     "Array",
@@ -69,5 +82,6 @@ __all__ = [
     "RotaryTable",
     "Segment",
     "SequenceCache",
+    "installed_backends",
     "open_backend",
 ]

@@ -7,60 +7,50 @@ caches of a batch advance layer by layer during a step, and `SequenceCache.advan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol
 
 from pagelift.core.errors import EngineError
 
 
-@runtime_checkable
-class KVCache(Protocol):
-    """Keys and values of one full-attention layer of one sequence. Grows with the sequence; memory never shrinks below `length`."""
+class LayerCache(Protocol):
+    """What one layer remembers of one sequence."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated, records of a draft included; parts shared with a copy are counted in both."""
+        ...
+
+    def keep(self, count: int, block: int) -> None:
+        """Of the last `block` tokens, which came as a draft, the first `count` stay; the others never happened.
+
+        Raises EngineError when no such block is recorded or 0 <= count <= block does not hold.
+        """
+        ...
+
+    def copy(self) -> LayerCache:
+        """An independent cache with the same content; what both have in common may be shared until one of them writes.
+
+        Raises EngineError while a draft is undecided.
+        """
+        ...
+
+
+class KVCache(LayerCache, Protocol):
+    """Keys and values of one full-attention layer. Grows with the sequence; `keep` truncates it."""
 
     @property
     def length(self) -> int:
         """Tokens held."""
         ...
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes allocated for this layer; parts shared with a copy are counted in both."""
-        ...
 
-    def truncate(self, length: int) -> None:
-        """Forget all tokens from `length` on. Raises EngineError when fewer are held."""
-        ...
+class DeltaState(LayerCache, Protocol):
+    """State of one gated DeltaNet layer: the last inputs of its convolution, and the recurrent state in float32.
 
-    def copy(self) -> KVCache:
-        """An independent cache with the same content; the common prefix may be shared until one of them writes."""
-        ...
-
-
-@runtime_checkable
-class DeltaState(Protocol):
-    """State of one gated DeltaNet layer of one sequence: the last inputs of the convolution and the recurrent state in float32.
-
-    For a draft segment the state also records the convolution's inputs and per token k, v, decay and beta, together with the
-    state before the block, until `keep` is called.
+    For a draft segment it also records the convolution's inputs, the recurrent state before the block and per token k, v, decay
+    and beta. `keep` replays the updates of the tokens that stay, bit for bit what a step of just those tokens would have left,
+    without touching weights.
     """
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes allocated, records of a draft included."""
-        ...
-
-    def keep(self, count: int) -> None:
-        """Make the state that of the recorded block's first `count` tokens by replaying their updates; drop the record.
-
-        No weights are touched. Raises EngineError when there is no record or it is shorter than `count`.
-        """
-        ...
-
-    def copy(self) -> DeltaState:
-        """An independent state with the same content. Raises EngineError while a draft is undecided."""
-        ...
-
-
-LayerCache: TypeAlias = KVCache | DeltaState
 
 
 class SequenceCache:
@@ -88,12 +78,9 @@ class SequenceCache:
         """
         if not self.pending or not 0 <= count <= self.pending:
             raise EngineError(f"cannot keep {count} tokens of a drafted block of {self.pending}")
-        self.length += count - self.pending
         for layer in self.layers:
-            if isinstance(layer, KVCache):
-                layer.truncate(self.length)
-            else:
-                layer.keep(count)
+            layer.keep(count, self.pending)
+        self.length += count - self.pending
         self.pending = 0
 
     def copy(self) -> SequenceCache:

@@ -267,6 +267,12 @@ class Backend(ABC):
         y = self.gated_delta_rule(self.causal_conv1d(qkv, net, batch, states), a, b, net, batch, states)
         return self.gated_rms_norm(y, z.reshape(y.shape), net.norm).reshape(z.shape)
 
+    def picture_attention(self, qkv: Array, heads: int, table: RotaryTable, lengths: Sequence[int]) -> Array:
+        """Rotary and full attention of a vision tower. qkv: (N, 3 * heads * head_dim) as [q | k | v]; returns (N, heads * head_dim)."""
+        rows, width = qkv.shape[0], qkv.shape[1] // 3
+        q, k, v = (qkv[:, i * width : (i + 1) * width].reshape(rows, heads, -1) for i in range(3))
+        return self.full_attention(self.rotary(q, table), self.rotary(k, table), v, lengths).reshape(rows, width)
+
     def logits(self, x: Array, norm: Norm, head: LinearHandle, rows: Indices, tokens: Indices | None = None) -> Array:
         """Logits of the chosen rows of x: (rows, vocabulary), or (rows, tokens) for only those vocabulary entries."""
         chosen = self.norm(self.take_rows(x, rows), norm)

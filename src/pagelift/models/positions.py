@@ -75,9 +75,10 @@ def prompt_positions(tokens: Integers, pictures: Sequence[tuple[int, Grid]], mer
 
 
 def frequencies(theta: float, dim: int) -> Floats:
-    """Rotary frequencies theta ** (-2 i / dim) for i < dim / 2, rounded to float32 as the models were trained with."""
+    """Rotary frequencies theta ** (-2 i / dim) for i < dim / 2, in the float32 arithmetic that the models were trained with."""
     exponents = np.arange(0, dim, 2, dtype=np.float32) / np.float32(dim)
-    return (1.0 / theta ** exponents.astype(np.float64)).astype(np.float32)
+    inverse: Floats = np.float32(1) / np.power(np.float32(theta), exponents)
+    return inverse
 
 
 def text_angles(positions: Integers, rope: Rope) -> Floats:

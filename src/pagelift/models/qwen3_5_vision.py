@@ -61,18 +61,11 @@ class VisionTower:
         lengths = [grid.rows * grid.columns for grid in grids for _ in range(grid.frames)]
         x = backend.linear(backend.from_numpy(patches), self._patches, residual=backend.from_numpy(places))  # (patches, hidden)
         for block in self._blocks:
-            x = self._attend(x, block, table, lengths)
+            (qkv,) = backend.norm_linears(x, block.norm1, (block.qkv,))  # (patches, 3 * hidden)
+            x = backend.linear(backend.picture_attention(qkv, c.heads, table, lengths), block.output, residual=x)
             x = backend.gelu_block(x, block.norm2, block.first, block.second, "tanh")
         merged = backend.norm(x, self._merger_norm).reshape(-1, c.hidden_size * c.merge_size**2)
         return backend.linear(backend.gelu(backend.linear(merged, self._merger_first), "erf"), self._merger_second)
-
-    def _attend(self, x: Array, block: Block, table: RotaryTable, lengths: Sequence[int]) -> Array:
-        """x + attention(norm(x)) inside each frame: (patches, hidden)."""
-        c, backend = self._config, self._backend
-        (qkv,) = backend.norm_linears(x, block.norm1, (block.qkv,))
-        qkv = qkv.reshape(x.shape[0], 3, c.heads, c.hidden_size // c.heads)
-        y = backend.full_attention(backend.rotary(qkv[:, 0], table), backend.rotary(qkv[:, 1], table), qkv[:, 2], lengths)
-        return backend.linear(y.reshape(x.shape), block.output, residual=x)
 
     def _position_table(self) -> npt.NDArray[np.float32]:
         """The learned positions (side * side, hidden) on the host, where they are interpolated."""

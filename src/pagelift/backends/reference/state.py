@@ -39,10 +39,10 @@ class ReferenceKVCache:
         self._keys[self.length : end], self._values[self.length : end] = keys, values
         self.length = end
 
-    def truncate(self, length: int) -> None:
-        if not 0 <= length <= self.length:
-            raise EngineError(f"cannot truncate a cache of {self.length} tokens to {length}")
-        self.length = length
+    def keep(self, count: int, block: int) -> None:
+        if not 0 <= count <= block <= self.length:
+            raise EngineError(f"cannot keep {count} of a block of {block} in a cache of {self.length} tokens")
+        self.length += count - block
 
     def copy(self) -> ReferenceKVCache:
         new = object.__new__(ReferenceKVCache)
@@ -99,10 +99,10 @@ class ReferenceDeltaState:
             total += sum(a.nbytes for a in arrays if a is not None)
         return total
 
-    def keep(self, count: int) -> None:
+    def keep(self, count: int, block: int) -> None:
         draft = self.draft
-        if draft is None or draft.state is None or draft.updates is None or not 0 <= count <= len(draft.updates.k):
-            raise EngineError(f"no recorded block of which {count} tokens could be kept")
+        if draft is None or draft.state is None or draft.updates is None or not 0 <= count <= block == len(draft.updates.k):
+            raise EngineError(f"no block of {block} tokens is recorded of which {count} could be kept")
         self.window = draft.inputs[count : count + len(self.window)].copy()
         self.state = draft.state
         for token in range(count):
