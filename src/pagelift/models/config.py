@@ -7,6 +7,7 @@ has one documented meaning. Keys that do not change the computation are ignored.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any, Literal, cast
 from pagelift.core.errors import WeightsError
 
 LayerType = Literal["linear_attention", "full_attention"]
+MAX_SIZE = 1 << 24
+"""No dimension of a real model is larger; a damaged file must not make us allocate by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class Section:
         return f"{self.path}.{name}" if self.path else name
 
     def fail(self, name: str, wanted: str) -> WeightsError:
-        found = repr(self.values[name]) if name in self.values else "missing"
+        found = repr(self.values[name])[:80] if name in self.values else "missing"
         return WeightsError(f"config.json: {self.key(name)} must be {wanted}; it is {found}")
 
     def section(self, name: str) -> Section:
@@ -108,10 +111,10 @@ class Section:
         return Section(self.values[name], self.key(name))
 
     def size(self, name: str) -> int:
-        """An integer of at least 1."""
+        """An integer from 1 to MAX_SIZE."""
         value = self.values.get(name)
-        if type(value) is not int or value < 1:
-            raise self.fail(name, "an integer above 0")
+        if type(value) is not int or not 1 <= value <= MAX_SIZE:
+            raise self.fail(name, f"an integer from 1 to {MAX_SIZE}")
         return value
 
     def token(self, name: str) -> int:
@@ -123,7 +126,7 @@ class Section:
 
     def positive(self, name: str) -> float:
         value = self.values.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
             raise self.fail(name, "a number above 0")
         return float(value)
 
@@ -146,7 +149,7 @@ def load_config(folder: Path) -> ModelConfig:
         values = json.loads(path.read_bytes())
     except OSError as error:
         raise WeightsError(f"{path} cannot be read: {error.strerror}; a checkpoint folder has a config.json") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WeightsError(f"{path} is not JSON: {error}") from error
     return parse_config(values)
 
@@ -212,7 +215,7 @@ def _layer_types(c: Section) -> tuple[LayerType, ...]:
 
 def _rope(c: Section) -> Rope:
     """Rotary parameters from `rope_parameters`, or from `rope_scaling` and the keys beside it in older files."""
-    name = "rope_parameters" if "rope_parameters" in c.values else "rope_scaling"
+    name = "rope_scaling" if "rope_parameters" not in c.values and "rope_scaling" in c.values else "rope_parameters"
     inner = c.section(name)
     inner.expect("rope_type" if "rope_type" in inner.values else "type", "default", "mrope")
     inner.expect("mrope_interleaved", True)

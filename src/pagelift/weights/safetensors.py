@@ -52,7 +52,7 @@ def _header(path: Path, mapping: mmap.mmap) -> tuple[dict[str, Any], int]:
         raise WeightsError(f"{path} is not a safetensors file or is truncated: a header of {size} bytes does not fit in it")
     try:
         header = json.loads(mapping[8 : 8 + size])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WeightsError(f"{path} has a damaged header: {error}") from error
     if not isinstance(header, dict):
         raise WeightsError(f"{path} has a damaged header: not an object")
