@@ -199,29 +199,37 @@ def _texts(segment: Segment) -> Iterator[Candidate]:
     block = block_below(segment)
     for length in range(2, len(block) + 1):
         yield Candidate("block", segment, 0, count, join_lines([s.text for s in block[:length]]), lines=block[:length])
-    if len(block) > 1:
-        yield from _wrapped(segment, block)
+    yield from _wrapped(segment, block)
 
 
 def _wrapped(segment: Segment, block: list[Segment]) -> Iterator[Candidate]:
     """A value that goes on in the next lines of its cell: nothing stands left of the continuation where the first line has its label."""
-    if _SALUTATION.fullmatch(segment.text):
+    if len(block) > 1 and _SALUTATION.fullmatch(segment.text):
         yield Candidate("wrapped", segment, 0, len(segment.tokens), f"{segment.text} {block[1].text}", lines=block[:2])
     for start in {0, *(k + 1 for k, t in enumerate(segment.tokens[:-1]) if t.text.endswith(":"))}:
         if not segment.index and not start:
             continue
-        x0 = segment.tokens[start].box.x0
         lines = [segment]
-        for following in block[1:3]:
-            flush = abs(following.box.x0 - x0) < 0.5 * segment.page.unit and following.index == 0
-            wide = following.box.top - lines[-1].box.bottom > 0.6 * segment.page.unit
-            if not flush or wide or following.bold != segment.bold or following.text.endswith(":") or only_label_words(following.text):
-                break
-            if any(s.box.x0 < _right_edge(segment) - segment.page.unit for s in following.line_segments[1:]):
-                break
+        while len(lines) < 3 and (following := _continuation(segment, start, lines[-1])):
             lines.append(following)
             text = " ".join([" ".join(t.text for t in segment.tokens[start:]), *(s.text for s in lines[1:])])
             yield Candidate("wrapped", segment, start, len(segment.tokens), text, lines=list(lines))
+
+
+def _continuation(segment: Segment, start: int, last: Segment) -> Segment | None:
+    """The segment under `last` that goes on with the value that begins at token `start` of `segment`."""
+    page = segment.page
+    if last.line + 1 >= len(page.lines):
+        return None
+    line = page.lines[last.line + 1]
+    following = line.segments[0]
+    flush = abs(following.box.x0 - segment.tokens[start].box.x0) < 0.6 * page.unit
+    wide = following.box.top - last.box.bottom > 0.6 * page.unit
+    if not flush or wide or following.bold != segment.bold or following.text.endswith(":") or only_label_words(following.text):
+        return None
+    if any(s.box.x0 < _right_edge(segment) - page.unit for s in line.segments[1:]):
+        return None
+    return following
 
 
 def _right_edge(segment: Segment) -> float:

@@ -30,7 +30,7 @@ from pagelift.schema import Schema
 FLAT_PAGES = 12
 """Single values are looked for on so many first pages and on the last one."""
 
-_REQUIRED, _OPTIONAL = 0.45, 1.0
+_REQUIRED, _OPTIONAL = 0.45, 0.85
 """Scores below which a required and an optional property stay null."""
 
 

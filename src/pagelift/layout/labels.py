@@ -32,9 +32,9 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
         yield inline, 1.0, "inline"
     left = segment.line_segments[: segment.index]
     named = next((s for s in reversed(left) if not is_numeric(s.text)), None)
-    labelled = bool(inline) and _reads_as_label(inline)
+    labelled = bool(re.search(r"[^\W\d_]{3}", inline))
     if named is not None:
-        nearness = max(0.3, 1 - (segment.box.x0 - named.box.x1) / unit / 60)
+        nearness = max(0.6, 1 - (segment.box.x0 - named.box.x1) / unit / 80)
         labelled = labelled or (nearness > 0.6 and _reads_as_label(named.text))
         yield named.text, nearness, "left"
         if segment.index > 1 and left[0] is not named:
@@ -43,7 +43,7 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
     above = [s for s in segment.above if min(box.x1, s.box.x1) > max(box.x0, s.box.x0)] or segment.above
     for k, other in enumerate(above):
         gap = (segment.box.top - other.box.bottom) / unit
-        strength = (0.9 if k == 0 else 0.6) * (0.6 if labelled else 1.0)
+        strength = (0.9 if k == 0 else 0.6) * (0.6 if labelled else 1.0) * (0.6 if len(other.tokens) > 6 and not other.text.endswith(":") else 1.0)
         yield _column_part(other, box.center_x), strength * max(0.2, 1 - gap / 14), "above"
     yield from _grid(candidate, inline or (named.text if named is not None else ""))
     heading = _row_heading(segment)

@@ -22,7 +22,7 @@ tax: fein tan pan gstin paye stkl vat gst mwst ust tva btw umsatzsteuer mehrwert
 order: bestellung bestell auftrag auftrags commande purchase po pedido ordine encomenda orders auftragsnummer p.o
 reference: ref referenz referentie réf référence zeichen referencia riferimento referência kenmerk aktenzeichen
 buyer: customer kunde kunden client klant käufer recipient rechnungsempfänger leistungsempfänger acheteur invoiced cliente comprador acquirente afnemer debtor auftraggeber bill-to billed sold
-seller: vendor supplier verkäufer lieferant vendeur issuer leverancier merchant aussteller firma proveedor fornitore fornecedor fournisseur vendedor venditore rechnungssteller leistungserbringer provider remit issued
+seller: vendor supplier verkäufer lieferant vendeur issuer leverancier merchant aussteller firma proveedor fornitore fornecedor fournisseur vendedor venditore rechnungssteller leistungserbringer provider remit
 company: business unternehmen société entreprise bedrijf empresa azienda corporation employer firma organisation organization institution store shop
 name: nom naam namen nombre nome names fullname
 first: vorname prénom given forename nombres voornaam
@@ -71,10 +71,10 @@ estimate: est schätzung
 revision: rev version
 commission: provision kommission
 salary: wage pay-rate gehalt lohn salaire sueldo stipendio loon bezüge verdienst earnings
-employee: arbeitnehmer mitarbeiter employé empleado dipendente werknemer personal staff salarié personalnummer worker
+employee: arbeitnehmer mitarbeiter employé empleado dipendente werknemer personal staff salarié personalnummer worker pers personal-nr
 employer: arbeitgeber employeur empleador
 deduction: abzüge retenue deducción deductions withholding cotisations retenues
-birth: geburtsdatum geboren geburt naissance born dob nacimiento nascita geb birthdate né née yb
+birth: geburtsdatum geboren geburt naissance born dob nacimiento nascita geb birthdate né née yb geb nascimento d.o.b d.0.b
 age: alter âge edad età leeftijd
 sex: gender geschlecht sexe sexo sesso geslacht
 patient: patienten patiënt paciente paziente
@@ -84,18 +84,20 @@ reported: informe befunddatum ausgabe rapport erstellt released printed
 male: m männlich masculin masculino hombre varón maschio maschile mann man herr
 female: f w weiblich féminin femenino mujer femmina femminile frau woman femme
 lab: laboratory labor laboratoire laboratorio
-hotel: folio albergo inn
+hotel: albergo inn
 institution: hochschule anstalt institut établissement
 level: stufe niveau grade-level
 result: ergebnis résultat resultado risultato results befund wert-result
 range: referenzbereich normal interval normbereich limits
 test: analysis analyse parameter exam untersuchung analyte prüfung examen
 policy: police versicherungsschein póliza polizza polis versicherungsnummer
-insurance: versicherung assurance seguro assicurazione insured versicherter assuré verzekering insurer versicherungsnehmer policyholder
+insurance: versicherung assurance seguro assicurazione verzekering
+insured: versicherter assuré policyholder versicherungsnehmer asegurado assicurato verzekerde souscripteur named-insured
+insurer: versicherer assureur aseguradora assicuratore verzekeraar underwriter
 premium: prämie prime beitrag premio prima
 coverage: deckung garantie cobertura copertura
 limit: grenze plafond limite límite
-expiry: expires expiration ablauf gültig valid validity verfall vervalt caducidad expiry-date
+expiry: expires expiration ablauf gültig valid validity verfall vervalt caducidad expiry-date verfallsdatum expire
 status: zustand état estado stato
 type: art typ tipo soort kind class category kategorie catégorie klasse
 title: titel titre título titolo heading betreff objet subject regarding
@@ -112,11 +114,11 @@ origin: abfahrt von-ort loading abgang
 destination: ziel discharge bestemming
 arrival: anreise check-in checkin ankunft arrivée llegada arrivo aankomst
 departure: abreise check-out checkout abfahrt-d départ salida partenza vertrek abflug
-vessel: ship schiff navire
+vessel: ship schiff navire voyage
 guest: gast huésped ospite client-name
 adult: adults erwachsene adultes adulti personen persons pax
 child: children kinder enfants
-confirmation: bestätigung confirmación conferma buchungsnummer booking reservation reservierung prenotazione réservation buchung-nr
+confirmation: bestätigung confirmación conferma buchungsnummer booking reservation reservierung prenotazione réservation buchung-nr conf buchungscode code-réservation
 room: zimmer chambre habitación camera kamer
 table: tisch tafel mesa tavolo
 server: waiter kellner serveur cashier served bedient kassierer kasse clerk operator bediener
@@ -138,8 +140,8 @@ skill: fähigkeiten kenntnisse compétences habilidades skills
 language: sprache sprachen langue langues idioma lingua taal languages
 degree: abschluss diplôme título-univ grad
 university: universität université universidad school schule hochschule
-grade: note punkte calificación voto mark score points pts
-credit: ects kredit haben crédit
+grade: note punkte calificación voto mark score points pts gpa cgpa sgpa durchschnittsnote notenschnitt moyenne gesamtnote media
+credit: ects kredit haben crédit credits lp cp
 debit: soll débit
 semester: term-sem trimester
 course: kurs cours fach modul subject-course module
@@ -182,6 +184,48 @@ notes: bemerkung bemerkungen remarques observaciones note comments anmerkung hin
 model: modell modèle modelo
 serial: seriennummer série
 manufacturer: hersteller fabricant fabricante maker brand marke
+student: schüler étudiant étudiante studierende studierender matrikel matrikelnummer alumno estudiante usn enrollment enrolment roll learner studente pupil
+program: programme studiengang formation carrera mention branch major curriculum filière corso studienfach
+folio: folio
+broker: makler courtier intermédiaire vermittler producer corredor
+holder: inhaber titulaire-d
+signed: unterzeichnet signé fait firmato gezeichnet
+pet: pets haustier haustiere animaux mascotas animali
+furnished: möbliert meublé amueblado arredato gemeubileerd
+deposit: kaution dépôt garantie-dépôt fianza cauzione borg caution
+service_charges: nebenkosten charges betriebskosten heizkosten provisions gastos
+notice: kündigungsfrist kündigung préavis preaviso disdetta opzegtermijn
+premises: mietobjekt wohnung mieträume logement dwelling vivienda immobile gehuurde
+overtime: überstunden heures-sup
+ytd: ytd year-to-date jahreswerte aufgelaufen cumul kumuliert
+payslip: entgeltabrechnung gehaltsabrechnung lohnabrechnung bulletin nómina
+port: hafen puerto porto-p haven
+container: containers
+package: packages kolli colis packstücke bultos colli cartons
+quote: quotation angebot devis offerte presupuesto preventivo proposal estimate-q
+validity: gültigkeit validité validez
+allergies: allergien
+meal: mahlzeit repas
+fare: fahrpreis tarifa
+distance: entfernung strecke kilometer km
+volume: volumen m3 cbm
+height: höhe hauteur altura
+width: breite largeur anchura
+length: länge longueur longitud
+temperature: temperatur température
+voltage: spannung tension
+color: farbe couleur colour kleur colore
+material: werkstoff matière
+approved: genehmigt approuvé freigegeben aprobado
+prepared: erstellt-von préparé prepared-by
+absent: abwesend entschuldigt excused apologies absents
+present: anwesend-p
+chair: vorsitz vorsitzender président-s chairman chairperson leitung
+decision: beschluss décision decisión resolution
+action: aufgabe maßnahme todo
+winner: sieger vainqueur
+score: ergebnis-s stand
+referee: schiedsrichter arbitre
 warranty: garantie-w gewährleistung
 speed: geschwindigkeit vitesse
 power: leistung-p puissance potencia
@@ -249,9 +293,24 @@ def word_concepts(word: str) -> frozenset[str]:
                 found.add(concept)
                 if len(part) >= 6:
                     rest = rest.replace(part, " ")
-    if not found and len(word) > 1:
-        found = {stem(word)}
+    if not found:
+        found = set(_kin(word)) or ({stem(word)} if len(word) > 1 else set())
     return frozenset(found)
+
+
+def _kin(word: str) -> frozenset[str]:
+    """Concepts of thesaurus words with the same beginning ("arrive", "arrival"), and of the one that a short form begins ("conf.")."""
+    if len(word) < 4 or not word.isalpha():
+        return frozenset()
+    table = _words()[0]
+    kin = {cs for w, cs in table.items() if len(w) >= 5 and w[:5] == word[:5] and abs(len(w) - len(word)) <= 3 and _shared(w, word) >= min(len(w), len(word)) - 1}
+    if not kin and len(word) <= 5:
+        kin = {cs for w, cs in table.items() if w.startswith(word)}
+    return next(iter(kin)) if len(kin) == 1 else frozenset()
+
+
+def _shared(a: str, b: str) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def stem(word: str) -> str:

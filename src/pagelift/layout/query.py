@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 _ISSUERS = frozenset(
     """bank lab laboratory hotel institution university school college hospital clinic restaurant shop store merchant provider supplier insurer airline
-    utility company organization organisation business issuer employer practice agency retailer vendor""".split()
+    utility issuer employer practice agency retailer vendor""".split()
 )
 """Nouns that name the kind of organisation whose letterhead a document carries."""
 
@@ -170,6 +170,8 @@ def _query(node: Scalar, path: Path, context: frozenset[str], array: Array | Non
     terms = Terms(label, hint - against, against, fallback, lexicon.stems(name))
     query = Query(path, node, "text", terms, Terms(context - label), description, name.lower(), many=array is not None)
     query.kind = _kind(query)
+    if query.kind in ("date", "datetime"):
+        query.terms = replace(query.terms, label=query.label | {"date"})
     _read_description(query)
     return query
 

@@ -52,14 +52,14 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "*": {"label": 2.0, "context": 0.7, "table": -0.25, "form": 0.4, "not_in_form": -0.8},
     "number": {"page": -0.05, "cents": 0.3, "currency": 0.25, "largest": 0.25, "rank": 0.04, "low": 0.2, "bare": -0.3, "not_largest": -0.6, "whole": 0.3, "in_date": -0.6, "percent": -1.5},
     "percent": {"page": -0.05, "percent": 0.8, "in_date": -0.6},
-    "date": {"high": 0.25, "page": -0.2, "range": 0.35},
+    "date": {"high": 0.25, "page": -0.2, "range": 0.35, "plain_date": 0.5},
     "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -1.2, "short": -0.3, "long": 0.02, "phrase": -0.1},
     "pattern": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "typed": 0.5},
     "address": {"high": 0.4, "page": -0.3, "postcode": 0.6, "commas": 0.3, "lines": 0.1, "noise": -0.8, "starts_with_name": -0.3, "long": -0.02, "after_name": 0.4},
     "name": {"high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8, "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0,
              "generic": -0.7, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4,
-             "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
-    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.3, "generic": -0.4, "length": -0.2, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
+             "sentence": -0.6, "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
+    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.15, "generic": -0.3, "length": -0.1, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
 }  # fmt: skip
 
 
@@ -131,6 +131,8 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[s
         seen |= _number_features(query, candidate, facts)
     elif group == "date":
         part = {"first": 1, "last": 2}.get(query.bound)
+        only_date = query.principal and any(relation == "inline" and lexicon.bag(text) <= {"date"} for text, _, relation in candidate.labels)
+        seen["plain_date"] = float(only_date)
         seen["range"] = 0.0 if not part or not candidate.range_part else 1.0 if candidate.range_part == part else -1.0
     elif group in ("id", "pattern"):
         seen |= _identifier_features(query, candidate)
@@ -163,7 +165,9 @@ def _number_features(query: Query, candidate: Candidate, facts: DocumentFacts) -
     concepts = query.label | query.hint
     seen |= {"cents": float(number.decimals == 2), "currency": float(number.currency is not None)}
     seen["bare"] = float(number.decimals == 0 and number.currency is None)
-    if concepts & {"total", "gross"} and not query.label & {"tax", "net"}:
+    if query.label & {"grade", "credit", "points", "hours", "qty", "weight", "volume", "package", "night"}:
+        seen |= {"low": 0.0, "bare": 0.0, "cents": 0.0, "currency": 0.0}
+    elif concepts & {"total", "gross"} and not query.label & {"tax", "net"}:
         seen |= {"largest": float(rank == 0), "rank": 4.0 - min(rank, 4)}
     elif "tax" in query.label:
         seen["not_largest"] = float(rank == 0)
@@ -204,6 +208,7 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
     text, segment, page = candidate.text, candidate.segment, candidate.page
     high = 1 - segment.box.top / max(1.0, page.height)
     organisation = bool(ORGANISATION.search(text))
+    words = text.split()
     seen = {
         "organisation": float(organisation),
         "digits": len(re.findall(r"\d", text)) / max(1, len(text)),
@@ -215,6 +220,7 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
         "single_word": float(" " not in text and organisation),
         "not_a_name": float(bool(_NOT_NAME.search(text))),
         "trimmed": float(candidate.trimmed) * (1.0 if query.role == "owner" or "without" in query.description else -1.0),
+        "sentence": float(len(words) >= 5 and sum(w[0].islower() for w in words) > len(words) / 2),
         "wrapped": float(candidate.family == "wrapped"),
         "partial": float(bool(candidate.start) and not segment.text.endswith(text)),
     }
