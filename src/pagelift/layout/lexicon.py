@@ -32,7 +32,7 @@ city: ort stadt ville ciudad città plaats town cidade municipality
 country: land pays país paese nation nationality staatsangehörigkeit nationalité federation fed
 zip: plz postleitzahl postal postcode cap cp code-postal zipcode
 state: bundesland province provincia région staat
-amount: betrag montant bedrag importe importo amt sum-of valor
+amount: betrag montant bedrag importe importo amt sum-of valor entgelt nettowert zeilenbetrag betr montants bedragen importi line-amount
 value: wert valeur waarde valore
 paid: pay payment zahlung zahlbetrag payer betaling bezahlen prepaid zahlen gezahlt pago pagamento payé betaald payments anzahlung acompte deposit
 balance: outstanding offen restbetrag remaining saldo solde kontostand salden saldo's reste
@@ -40,7 +40,7 @@ opening: previous anfang anfangs anfangssaldo alter beginning initial ancien pr�
 closing: new ending end-balance endsaldo neuer final nouveau nuevo finale eind schluss
 issue: issued ausstellung ausgestellt émission emisión emissione ausstellungsdatum belegdatum emission uitgifte
 delivery: lieferung liefer livraison shipping leistung leistungs lieferdatum shipment delivered entrega consegna levering versand expédition versanddatum supply ship
-start: from begin first von du ab beginning vom début inicio inizio start-date effective commencement desde dal départ gültig-ab valid-from since
+start: from begin first von du ab beginning vom début inicio inizio start-date effective commencement desde dal départ gültig-ab valid-from since beginn von-zeit
 end: to bis au until through ending zum fin fine hasta al einde termination ende expiry-date
 period: zeitraum période periodo periode flight run schedule abrechnungszeitraum leistungszeitraum term laufzeit duration dauer durée monat month mois
 contract: vertrag contrat agreement contrato contratto contract-no overeenkomst vereinbarung
@@ -58,12 +58,12 @@ change: wechselgeld rückgeld baki rendu wisselgeld monnaie cambio
 rounding: round rounded rundung bulat arrondi afronding redondeo
 discount: rabatt skonto remise disc korting descuento sconto nachlass abzug rebate
 shipping_cost: freight versandkosten fracht porto postage port verzendkosten portes spedizione versandkostenanteil
-qty: quantity menge quantité aantal pcs anzahl qté cantidad quantità quantidade units stk stück pieces hrs nos-of
-price: preis prix prijs rate unitprice cost einzelpreis stückpreis precio prezzo preço pu tarif unit-cost
-unit: einheit unité eenheid unidad unità each einzel per uom me
-description: beschreibung bezeichnung désignation omschrijving descripción descrizione particulars details artikelbezeichnung libellé text concept verwendungszweck bezeichnungen leistung-text
+qty: quantity menge quantité aantal pcs anzahl qté cantidad quantità quantidade units stk stück pieces hrs nos-of hoeveelheid anz nombre pezzi bestellmenge liefermenge q.tà q.ta qtà qta cant ud uds stuks antal
+price: preis prix prijs rate unitprice cost einzelpreis stückpreis precio prezzo preço pu tarif unit-cost vk-preis p.u p.u. stkpreis einzel
+unit: einheit unité eenheid unidad unità each einzel per uom me units unidades unités mengeneinheit meng
+description: beschreibung bezeichnung désignation omschrijving descripción descrizione particulars details artikelbezeichnung libellé text concept verwendungszweck bezeichnungen leistung-text leistung artikelbeschreibung tekst texte testo artikeltext dienstleistung activity tätigkeit activité naam-artikel naturedesopérations opération nature vorgang buchungstext
 product: produkt artikel item article producto prodotto produit goods ware items sku material articolo
-position: pos line posten ligne lines regel
+position: pos line posten ligne lines regel lfd ln riga zeile
 page: seite pagina página blatt
 registration: reg register registrierung registernummer handelsregister hrb company-no kvk siret siren registro rcs enregistrement
 time: uhrzeit zeit heure hora tijd ora times
@@ -73,7 +73,7 @@ commission: provision kommission
 salary: wage pay-rate gehalt lohn salaire sueldo stipendio loon bezüge verdienst earnings
 employee: arbeitnehmer mitarbeiter employé empleado dipendente werknemer personal staff salarié personalnummer worker pers personal-nr
 employer: arbeitgeber employeur empleador
-deduction: abzüge retenue deducción deductions withholding cotisations retenues
+deduction: abzüge retenue deducción deductions withholding cotisations retenues abzug trattenute trattenuta inhoudingen descuentos
 birth: geburtsdatum geboren geburt naissance born dob nacimiento nascita geb birthdate né née yb geb nascimento d.o.b d.0.b
 age: alter âge edad età leeftijd
 sex: gender geschlecht sexe sexo sesso geslacht
@@ -88,8 +88,8 @@ hotel: albergo inn
 institution: hochschule anstalt institut établissement
 level: stufe niveau grade-level
 result: ergebnis résultat resultado risultato results befund wert-result
-range: referenzbereich normal interval normbereich limits
-test: analysis analyse parameter exam untersuchung analyte prüfung examen
+range: referenzbereich normal interval normbereich limits referencia reference-interval referenz-bereich riferimento intervallo réf
+test: analysis analyse parameter exam untersuchung analyte prüfung examen determinación determinaciones bestimmung bepaling esame prova
 policy: police versicherungsschein póliza polizza polis versicherungsnummer
 insurance: versicherung assurance seguro assicurazione verzekering
 insured: versicherter assuré policyholder versicherungsnehmer asegurado assicurato verzekerde souscripteur named-insured
@@ -140,18 +140,19 @@ skill: fähigkeiten kenntnisse compétences habilidades skills
 language: sprache sprachen langue langues idioma lingua taal languages
 degree: abschluss diplôme título-univ grad
 university: universität université universidad school schule hochschule
-grade: note punkte calificación voto mark score points pts gpa cgpa sgpa durchschnittsnote notenschnitt moyenne gesamtnote media
-credit: ects kredit haben crédit credits lp cp
+grade: note punkte calificación voto mark score points pts gpa cgpa sgpa durchschnittsnote notenschnitt moyenne gesamtnote media grd ltr letter
+average: moyenne durchschnitt mittel mittelwert media promedio gemiddelde mean gpa sgpa cgpa durchschnittsnote
+credit: ects kredit haben crédit credits lp cp cred cfu leistungspunkte sws
 debit: soll débit
 semester: term-sem trimester
-course: kurs cours fach modul subject-course module
+course: kurs cours fach modul subject-course module prüfung prüfungsleistung enseignement unité lehrveranstaltung asignatura insegnamento vak
 team: mannschaft équipe equipo squadra club verein
 rank: rang place platz pos-rank position-rank classement placement
 player: spieler joueur athlete athlet swimmer teilnehmer competitor participant
 points: punkte pts
 event: veranstaltung événement wettkampf evento wettbewerb competition
-hours: stunden heures horas ore uren std
-day: tag jour día giorno dag days tage
+hours: stunden heures horas ore uren std std. stunde dauer-std
+day: tag jour día giorno dag days tage weekday wochentag weekdag
 week: woche semaine semana settimana kw
 month: monat mois mes mese maand
 year: jahr année año anno jaar fiscal
@@ -180,7 +181,7 @@ exempt: befreit exonéré exemption exemptions exento
 classification: einstufung
 requester: antragsteller demandeur solicitante applicant
 purpose: zweck objet-but reason grund motif
-notes: bemerkung bemerkungen remarques observaciones note comments anmerkung hinweis remarks memo
+notes: bemerkung bemerkungen remarques observaciones note comments anmerkung hinweis remarks memo opmerking
 model: modell modèle modelo
 serial: seriennummer série
 manufacturer: hersteller fabricant fabricante maker brand marke

@@ -10,10 +10,10 @@ from typing import Literal
 from pagelift.evidence import parse_number
 from pagelift.layout.query import Query
 from pagelift.layout.table_columns import Cells, Column, amount_with_unit
-from pagelift.layout.table_headers import FAMILIES, cell_match
+from pagelift.layout.table_headers import FAMILIES, cell_match, label_match
 from pagelift.layout.values import Locale
 
-Part = Literal["low", "high", "unit", "flag"]
+Part = Literal["low", "high", "unit", "flag", "below"]
 _DEBIT = re.compile(
     r"(?i)\b(soll|d[ée]bit|withdraw|paid out|money out|out\b|belastung|lastschrift|ausg[aä]ng|uscite|addebit|cargo|debe\b|dare\b|af\b|retiro|d[ée]pense)"
 )
@@ -23,6 +23,7 @@ _CREDIT = re.compile(
 _RANGE = re.compile(
     r"\D{0,3}\d[\d.,]*\s?[-–—]\s?\d[\d.,]*\D{0,12}|[<>≤≥]\s?\d.*|(?:up to|bis|hasta|jusqu'à|under|over|unter|über)\s\d.*", re.I
 )
+_TO_DATE = re.compile(r"(?i)\b(ytd|year to date|to date|cumul|prior|previous|vorjahr|jahr|anterior|précédent)")
 _LOW = re.compile(r"\b(low|lower|min|minimum|from)\b")
 _HIGH = re.compile(r"\b(high|upper|max|maximum|to)\b")
 
@@ -46,8 +47,8 @@ def assign_queries(
     for qi, query in enumerate(queries):
         for ci, column in enumerate(columns):
             label = cell_match(query, column.heading, names) if column.heading else 0.0
-            if column.heading and names & column.heading.concepts and is_amount(query) and column.main_kind == "number":
-                label = max(label, 0.6)
+            if "unit" in query.label and query.kind == "text" and column.is_numeric:
+                continue
             evidence = label + bonus.get((qi, ci), 0.0)
             score = 2.0 * label + _fit(query, column) + bonus.get((qi, ci), 0.0) + _position(query, ci, columns)
             if evidence >= 0.3 and score > 0.9:
@@ -95,8 +96,23 @@ def _share_cells(queries: Sequence[Query], columns: Sequence[Column], body: Sequ
         if best is not None:
             answers.chosen |= {low: best, high: best}
             answers.parts |= {low: "low", high: "high"}
+    for qi, query in enumerate(queries):  # a heading that names both a value and its unit
+        column = answers.chosen.get(qi)
+        if column is not None and qi not in answers.parts and "unit" in query.label and query.kind == "text":
+            texts = [t for c in body if (t := c.text(column))]
+            heading = columns[column].heading
+            value = next((i for i in range(len(queries)) if i not in answers.chosen and queries[i].kind == "number" and heading and label_match(queries[i], heading.text) > 0.25), None)
+            if value is not None and sum(amount_with_unit(t) is not None for t in texts) > 0.4 * len(texts):
+                answers.chosen[value] = column
+                answers.parts[qi] = "unit"
     for qi, query in enumerate(queries):
-        if qi in answers.chosen or query.kind not in ("text", "enum", "id"):
+        if qi in answers.chosen or query.kind not in ("text", "enum", "id", "name"):
+            continue
+        if query.label & FAMILIES[0] or "text" in query.words:
+            codes = [ci for other, ci in answers.chosen.items() if queries[other].kind == "id" and columns[ci].kinds["text"] >= 0.3 * columns[ci].kinds.total()]
+            if codes:
+                answers.chosen[qi] = codes[0]
+                answers.parts[qi] = "below"
             continue
         part: Part | None = "unit" if "unit" in query.label else "flag" if "flag" in query.words else None
         values = [ci for other, ci in answers.chosen.items() if queries[other].kind == "number" and other not in answers.parts]
@@ -112,6 +128,7 @@ def _fit(query: Query, column: Column) -> float:
     if not total:
         return 0.0
     kinds = column.kinds
+    numbers = 0.3 if query.label & (FAMILIES[0] | FAMILIES[2]) else 0.8
     share = {
         "number": kinds["number"] + 0.1 * kinds["code"],
         "percent": kinds["percent"] + 0.7 * kinds["number"],
@@ -172,7 +189,7 @@ def _arithmetic(queries: Sequence[Query], columns: Sequence[Column], body: Seque
                 if len({i, j, k}) < 3 or k < max(i, j) - 1:
                     continue
                 rows = [r for r in table if i in r and j in r and k in r]
-                holds = sum(abs(r[i] * r[j] - r[k]) <= max(0.011, 0.002 * abs(r[k])) for r in rows)
+                holds = sum(abs(abs(r[i] * r[j]) - abs(r[k])) <= max(0.011, 0.002 * abs(r[k])) for r in rows)
                 plain = sum(r[i] == 1 or r[j] == 1 for r in rows)
                 score = holds / max(1, len(rows)) if holds and holds >= 0.5 * len(rows) else 0.0
                 score += (
@@ -216,3 +233,8 @@ def _fall_back(queries: Sequence[Query], columns: Sequence[Column], chosen: dict
         if options:
             chosen[qi] = options[-1]
             free.remove(options[-1])
+    open_ = [i for i, q in enumerate(queries) if i not in chosen and q.kind in ("text", "name") and not q.label & {"unit"} and "flag" not in q.words]
+    texts = [i for i in free if columns[i].kinds["text"] > 0.7 * columns[i].kinds.total() > 0]
+    required = [i for i in open_ if queries[i].node.required or not queries[i].node.nullable] or open_
+    if len(required) == 1 and len(texts) == 1:
+        chosen[required[0]] = texts[0]

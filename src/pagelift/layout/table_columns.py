@@ -16,8 +16,11 @@ from pagelift.layout.lines import WIDE_GAP, Line, PageLayout, Segment, Token
 from pagelift.layout.table_headers import HeaderCell
 
 DAY_MONTH = re.compile(r"(?<!\d)(0?[1-9]|[12]\d|3[01])\s?[./-]\s?(0?[1-9]|[12]\d|3[01])(?!\d)\.?")
+_PADDED = re.compile(r"[0-3]\d[./-][0-3]\d\.?")
+_DATE_HEADINGS = frozenset({"date", "day", "value", "transaction", "time"})
 _CLOCK = re.compile(r"\d{1,2}[:h]\d{2}(?:[:.]\d{2}){0,2}(?:\s?[AaPp]\.?[Mm]\.?)?|\d{1,2}:\d{2}(?::\d{2})?\.\d+")
 _CODE = re.compile(r"(?=.*\d)[\w./#-]+")
+_MEASURES = ("number", "percent", "date", "clock")
 SWITCH_COST = 0.9
 """Cost of a column change inside a phrase; a wide gap costs nothing."""
 SAME_COST = 0.6
@@ -40,16 +43,22 @@ class Column:
     def main_kind(self) -> str:
         return self.kinds.most_common(1)[0][0] if self.kinds else ""
 
+    @property
+    def is_numeric(self) -> bool:
+        return self.main_kind in _MEASURES
+
 
 @dataclass(slots=True, eq=False)
 class Cells:
-    """One line of a table's body. cells: column number to tokens, left to right. x0, x1: the table's part of the page."""
+    """One line of a table's body. cells: column number to tokens, left to right. x0, x1: the table's part of the page.
+    region: count of the column headings above."""
 
     page: PageLayout
     line: int
     cells: dict[int, list[Token]]
     x0: float = float("-inf")
     x1: float = float("inf")
+    region: int = 0
 
     @property
     def box(self) -> Box:
@@ -88,7 +97,7 @@ def kind_of(text: str) -> str:
 def amount_with_unit(text: str) -> str | None:
     """The number of a text like "3 Stk.", "100,0000Stk.", "1.180,00 S", "2 Tag(e)", "$ 5.00 each", or None."""
     found = re.fullmatch(
-        r"(?:[$€£¥]\s?|[A-Z]{2,3}\s)?([-+−–(]?\s?[$€£]?\s?\d[\d.,'’ ]*\)?-?)\s?(?:[^\W\d_µ°/%][^\W\d_]{0,11}[.²³]?(?:\([^\W\d_]{1,3}\))?|[m]\d)(?:/[A-Za-z]+\.?)?",
+        r"(?:[$€£¥]\s?|[A-Z]{2,3}\s)?([-+−–(]?\s?[$€£]?\s?\d[\d.,'’ ]*\)?-?)\s?(?:(?:10\^?\d+)?/?[^\W\d_][^\W\d_]{0,11}[.²³]?(?:\([^\W\d_]{1,3}\))?|m\d|/\s?\d+)(?:/[A-Za-zµμ]+\.?)?",
         text,
     )
     return found[1].strip() if found else None
@@ -113,9 +122,14 @@ def align(lines: Sequence[tuple[PageLayout, int]], columns: list[Column], x0: fl
 
 def _assign(segments: Sequence[Segment], columns: Sequence[Column], unit: float) -> dict[int, list[Token]]:
     """The best order-keeping assignment of phrases to columns (a shortest path, left to right)."""
-    chunks = [c for seg in segments for c in _chunks(seg, columns, unit)]
-    if not chunks or not columns:
+    if not segments or not columns:
         return {}
+    if len(segments) == 1 and len(segments[0].tokens) > 3:
+        start = segments[0].box.x0  # a line of running text is not cut
+        own = next((i for i, c in enumerate(columns) if abs((c.left or c.x0) - start) < 0.4 * unit), None)
+        if own is not None and not columns[own].is_numeric:
+            return {own: segments[0].tokens}
+    chunks = [c for seg in segments for c in _chunks(seg, columns, unit)]
     score = [_affinity(chunks[0], c, unit) for c in columns]
     back: list[list[int]] = []
     for previous, chunk in pairwise(chunks):
@@ -174,13 +188,28 @@ def _chunks(seg: Segment, columns: Sequence[Column], unit: float) -> list[list[T
     gaps = [b.box.x0 - a.box.x1 for a, b in pairwise(seg.tokens)]
     usual = statistics.median_low(gaps)
     chunks = [[seg.tokens[0]]]
-    for gap, left, right in zip(gaps, seg.tokens, seg.tokens[1:], strict=False):
-        changes = bool(re.search(r"\d", left.text)) != bool(re.search(r"\d", right.text))
-        at_edge = any(c.left is not None and abs(c.left - right.box.x0) < 0.2 * unit for c in columns)
+    for i, (gap, right) in enumerate(zip(gaps, seg.tokens[1:], strict=True), start=1):
+        left, longer, rest = (" ".join(t.text for t in part) for part in (chunks[-1], [*chunks[-1], right], seg.tokens[i:]))
+        if re.search(r"\d", left):
+            changes = kind_of(left) in _MEASURES and (kind_of(longer) not in _MEASURES or _apart(chunks[-1][-1], right, columns))
+        else:
+            changes = kind_of(rest) in _MEASURES
+        coded = re.search(r"\d", left) and len(chunks[-1]) == 1
+        at_edge = (coded or gap > 1.08 * usual) and any(abs((c.x0 if c.left is None else c.left) - right.box.x0) < 0.25 * unit for c in columns)
         if changes or at_edge or gap > 1.4 * usual + 0.05 * unit:
             chunks.append([])
         chunks[-1].append(right)
     return chunks
+
+
+def _apart(left: Token, right: Token, columns: Sequence[Column]) -> bool:
+    """Whether a number and the word behind it stand under different headings."""
+
+    def under(token: Token) -> int | None:
+        return next((i for i, c in enumerate(columns) if c.heading and c.heading.box.x0 <= token.box.center_x <= c.heading.box.x1), None)
+
+    first, second = under(left), under(right)
+    return first is not None and second is not None and first != second
 
 
 def _affinity(chunk: list[Token], column: Column, unit: float) -> float:
@@ -208,7 +237,10 @@ def _learn(columns: list[Column], body: Sequence[Cells]) -> None:
     body = [c for c in body if c.cells and not (len(c.cells) < 3 and any(len(s.tokens) > 7 for s in c.segments))]
     for number, column in enumerate(columns):
         filled = [c for c in body if number in c.cells]
-        column.kinds.update(kind_of(c.text(number)) for c in filled)
+        texts = [c.text(number) for c in filled]
+        column.kinds.update(map(kind_of, texts))
+        if column.heading and column.heading.concepts & _DATE_HEADINGS and sum(bool(_PADDED.fullmatch(t)) for t in texts) > 0.8 * len(texts):
+            column.kinds = Counter(date=len(texts))  # "03.06" is also a number
         boxes = [union(t.box for t in c.cells[number]) for c in filled if len(c.cells) > 1] or [union(t.box for t in c.cells[number]) for c in filled]
         if not boxes:
             continue

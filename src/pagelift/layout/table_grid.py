@@ -11,7 +11,7 @@ from pagelift.layout.lines import PageLayout
 from pagelift.layout.query import Query
 from pagelift.layout.table_assign import Answers, assign_queries, is_amount
 from pagelift.layout.table_columns import Cells, Column, align, columns_of, within
-from pagelift.layout.table_headers import Header, cell_match, find_headers
+from pagelift.layout.table_headers import FAMILIES, Header, cell_match, find_headers
 from pagelift.layout.table_rows import RawRow, RowModel, build_rows, drop_weak, filled_keys, is_included, is_total, usual_strength
 from pagelift.layout.values import Locale
 
@@ -50,6 +50,7 @@ def _grid(pages: Sequence[PageLayout], headers: list[Header], queries: Sequence[
     sample = body[: _first_total(body)]
     answers = assign_queries(queries, columns, sample or body, names, locale)
     chosen = answers.chosen
+    _leave_out_right(columns, [*chosen.values(), *answers.credit.values()], body)
     model = _row_model(queries, columns, answers, body)
     grid = Grid(headers, columns, body, answers, model)
     rows = drop_weak(build_rows(_cut(body, model), model), model)
@@ -60,6 +61,14 @@ def _grid(pages: Sequence[PageLayout], headers: list[Header], queries: Sequence[
     return grid
 
 
+def _leave_out_right(columns: Sequence[Column], used: Sequence[int], body: Sequence[Cells]) -> None:
+    """Columns to the right of all that are asked for say nothing about the rows: another table may stand there."""
+    last = max(used, default=len(columns) - 1)
+    if last + 1 < len(columns):
+        for cells in body:
+            cells.x1 = min(cells.x1, max(columns[last].x1, columns[last + 1].x0 - cells.page.unit / 2))
+
+
 def _align_regions(pages: Sequence[PageLayout], headers: list[Header], columns: list[Column]) -> list[Cells]:
     """The lines under the headings, cut into cells; a heading printed at another place moves its own columns."""
     body: list[Cells] = []
@@ -68,12 +77,17 @@ def _align_regions(pages: Sequence[PageLayout], headers: list[Header], columns: 
     sample = [line for header, lines in regions if header is None or _same_place(header, first) for line in lines]
     learned = _before_total(sample, first)
     align(learned if len(learned) > 1 else sample, columns, first.x0, first.x1, learn=True)
+    region = 0
     for header, lines in regions:
+        region += header is not None
         place, own = first, columns
         if header is not None and not _same_place(header, first):
             place, own = header, columns_of(header.cells)
             align(_before_total(lines, place), own, place.x0, place.x1, learn=True)
-        body += align(lines, own, place.x0, place.x1)
+        part = align(lines, own, place.x0, place.x1)
+        for cells in part:
+            cells.region = region
+        body += part
     return body
 
 
@@ -120,7 +134,8 @@ def page_furniture(pages: Sequence[PageLayout]) -> set[tuple[int, int]]:
 def _row_model(queries: Sequence[Query], columns: Sequence[Column], answers: Answers, body: Sequence[Cells]) -> RowModel:
     chosen = answers.chosen
     texts = {ci for qi, ci in chosen.items() if queries[qi].kind in TEXT_KINDS and qi not in answers.parts}
-    keys = {ci: ci for ci in chosen.values() if ci not in texts or columns[ci].main_kind in ("clock", "date", "number")}
+    prose = {ci for qi, ci in chosen.items() if queries[qi].label & FAMILIES[0] or queries[qi].kind == "name"}
+    keys = {ci: ci for ci in chosen.values() if ci not in texts or (columns[ci].is_numeric and ci not in prose)}
     keys |= {credit: chosen[qi] for qi, credit in answers.credit.items()}
     amount = next((ci for qi, ci in chosen.items() if is_amount(queries[qi])), None)
     model = RowModel(columns, keys, frozenset(texts - keys.keys()), amount)
@@ -136,21 +151,23 @@ def _cut(body: list[Cells], model: RowModel) -> list[Cells]:
     usual = usual_strength([s for s in strengths[: _first_total(body)] if s] or [s for s in strengths if s])
     kept: list[Cells] = []
     started = closed = False
+    ended = -1
     previous: Cells | None = None
     for cells, strong in zip(body, strengths, strict=True):
-        full = strong >= max(1, usual) and (not model.texts or any(cells.text(c) for c in model.texts))
+        if cells.region != (previous.region if previous else cells.region):
+            closed = False
+        full = strong >= max(1, usual) and (not model.texts or any(re.search(r"[^\W\d_]{2}", cells.text(c)) for c in model.texts))
         total = is_total(cells.segments) and not (full and strong > 1 and not model.looks_summed(cells))
-        ends = total or _is_other_heading(cells, strong) or _is_far(previous, cells)
+        if started and _is_other_heading(cells, strong):
+            ended = cells.region
+        elif cells.region != ended:
+            if total or (started and _is_far(previous, cells)):
+                closed = started
+            if not total and (full or not closed):
+                closed = False
+                started = started or strong > 0
+                kept.append(cells)
         previous = cells
-        if total or (started and ends):
-            closed = started
-            if total or not full:
-                continue
-        if closed and not full:
-            continue
-        closed = False
-        started = started or strong > 0
-        kept.append(cells)
     return kept
 
 

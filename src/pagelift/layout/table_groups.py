@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pagelift.core import Json
+from pagelift.layout import lexicon
 from pagelift.layout.lines import Line, PageLayout, Segment, Token
 from pagelift.layout.query import Query
 from pagelift.layout.table_grid import Grid
@@ -61,12 +62,15 @@ def _pages(grid: Grid) -> list[PageLayout]:
     return pages
 
 
-def labelled(query: Query, lines: Sequence[tuple[PageLayout, Line]], x0: float, x1: float) -> Found | None:
-    """The value behind the property's label ("Age group: 90-94", "GPA | 3.5") in some lines, the last one of them."""
+def labelled(query: Query, lines: Sequence[tuple[PageLayout, Line]], x0: float, x1: float, names: frozenset[str]) -> Found | None:
+    """The value behind the property's label ("Age group: 90-94", "GPA | 3.5") in some lines, the last one of them.
+
+    names: concepts of the array's name, which label the entry's own name ("Employee: ..." for employees[].name).
+    """
     for page, line in reversed(lines):
         segments = [s for s in line.segments if x0 <= s.box.center_x <= x1]
         for i, seg in enumerate(segments):
-            found = _behind_colon(query, seg)
+            found = _behind_colon(query, seg, names)
             if found is None and label_match(query, seg.text) >= 0.75 and i + 1 < len(segments) and not seg.text.endswith(":"):
                 found = segments[i + 1].tokens
             if found is None and seg.text.endswith(":") and label_match(query, seg.text) >= 0.5 and i + 1 < len(segments):
@@ -76,14 +80,15 @@ def labelled(query: Query, lines: Sequence[tuple[PageLayout, Line]], x0: float, 
     return None
 
 
-def _behind_colon(query: Query, seg: Segment) -> list[Token] | None:
+def _behind_colon(query: Query, seg: Segment, names: frozenset[str]) -> list[Token] | None:
     """The words behind a label with a colon inside one phrase; the colon may stick to either side."""
     for i, token in enumerate(seg.tokens):
         place = token.text.find(":")
         if place < 0 or re.fullmatch(r"\d+:\d\d(?::\d\d)?", token.text):
             continue
         label = " ".join(t.text for t in seg.tokens[max(0, i - 3) : i]) + " " + token.text[:place]
-        if label_match(query, label) < 0.5:
+        own_name = query.label & {"name", "title"} and names & lexicon.bag(label)
+        if label_match(query, label) < 0.5 and not own_name:
             continue
         rest = seg.tokens[i + 1 :]
         if query.kind in ("number", "percent", "date") or any(":" in t.text for t in rest):

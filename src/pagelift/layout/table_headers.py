@@ -13,7 +13,7 @@ from pagelift.layout.lines import Line, PageLayout, Segment, Token
 from pagelift.layout.query import Query
 
 FAMILIES = (
-    frozenset({"description", "product", "name", "article"}),
+    frozenset({"description", "product", "name", "label", "test", "course"}),
     frozenset({"amount", "total", "net", "gross", "value"}),
     frozenset({"name", "player", "employee", "attendee", "patient", "passenger", "member"}),
     frozenset({"date", "day"}),
@@ -23,6 +23,7 @@ FAMILIES = (
 )
 """Concepts that headers use for one another. A shared family is weaker evidence than a shared concept."""
 
+_COUNTER = re.compile(r"(?i)line|ln|item|#|no\.?|nr\.?|n[°º]|(?:sl|s|sr)\.?\s?no\.?|lfd\.?\s?nr\.?|riga|ligne")
 LONG_CELL = 6
 """Header cells have no more words than this."""
 
@@ -64,6 +65,8 @@ class Header:
 
 def label_match(query: Query, text: str) -> float:
     """How well a heading names a property, in [0, 1.2]: shared concepts of name and title, of the description, of a family."""
+    if query.label & {"position", "rank"} and _COUNTER.fullmatch(text.strip()):
+        return 0.8
     concepts = lexicon.bag(text)
     if not concepts:
         return 0.0
@@ -108,6 +111,12 @@ def find_headers(page: PageLayout, queries: Sequence[Query], names: frozenset[st
             headers += found
             last = found[0].last
     return headers
+
+
+def _names_enough(header: Header, needed: int, names: frozenset[str]) -> bool:
+    """Whether enough properties have a heading; the array's own name as a heading stands for one of them."""
+    named = any(c.concepts & names for c in header.cells)
+    return len(header.matched) >= needed - named and header.score >= 0.5 * (needed - named) and len(header.cells) > 1
 
 
 def _may_be_header(line: Line) -> bool:
@@ -280,4 +289,6 @@ def cell_match(query: Query, cell: HeaderCell, names: frozenset[str] = frozenset
         best = max(best, *(0.9 * label_match(query, " ".join(t.text for t in p)) for p in cell.phrases))
     if names & cell.concepts and query.kind in ("text", "name") and (query.label & FAMILIES[0] or query.label & {"label", "title", "type"}):
         best = max(best, 0.85)
+    elif names & cell.concepts and query.kind == "number" and "amount" in query.label:
+        best = max(best, 0.6)
     return best

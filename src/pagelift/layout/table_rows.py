@@ -13,16 +13,22 @@ from pagelift.layout.lines import PageLayout, Segment
 from pagelift.layout.table_columns import Cells, Column, kind_of
 
 _TOTAL_START = re.compile(
-    r"\W*(?:sub-?\s?totaa?l|grand\s?total|total|totaal|totale|totaux|totais|summe|gesamt(?:summe|betrag)?\b|zwischensumme|endsumme|rechnungssumme|rechnungsbetrag"
+    r"\W*(?:\w*summe\b|(?:netto|brutto|end|rest|zahl|gesamt|rechnungs|steuer|mwst-?)betrag|moyenne|average|durchschnitt|sub-?\s?totaa?l|grand\s?total|total|totaal|totale|totaux|totais|summe|gesamt(?:summe|betrag)?\b|zwischensumme|endsumme|rechnungssumme|rechnungsbetrag"
     r"|übertrag|saldovortrag|carr(?:ied|y)[\s-]?forward|brought[\s-]?forward|b/?fwd|c/?fwd|à reporter|a reporter|report\b|somma|riporto|suma y sigue|suma|somme"
     r"|amount due|balance (?:due|brought|carried|forward)|(?:opening|closing|ending|beginning|previous|new|starting)\s?balance|kontostand|(?:alter|neuer|anfangs|end)\s?-?(?:saldo|kontostand)"
-    r"|ancien solde|nouveau solde|solde (?:au|pr[ée]c|initial|final)|saldo (?:anterior|inicial|final|actual|iniziale|finale)|beginsaldo|eindsaldo|zahlbetrag|net à payer)",
+    r"|ancien solde|nouveau solde|solde\b|saldo\b|beginsaldo|eindsaldo|zahlbetrag|net à payer)",
     re.I,
 )
 _STAND_IN = re.compile(r"[A-Z]{2,4}|n/?a|[-–—]+|(?:incl|inkl|frei|gratis|free|offert)\.?", re.I)
 """What stands in a column of numbers or times instead of a value: DNS, n/a, a dash, "incl."."""
-_TOTAL_CONCEPTS = frozenset({"total", "net", "gross", "tax", "balance", "paid", "rounding", "cash", "change"})
+_TOTAL_CONCEPTS = frozenset({"total", "net", "gross", "tax", "balance", "rounding", "average"})
 _TOTAL_COMPANIONS = _TOTAL_CONCEPTS | {
+    "paid",
+    "salary",
+    "deduction",
+    "hours",
+    "credit",
+    "consumption",
     "amount", "invoice", "due", "opening", "closing", "currency", "value", "eur", "usd", "gbp", "chf", "discount", "shipping_cost", "price", "delivery", "date", "rate", "page",
 }  # fmt: skip
 
@@ -63,6 +69,7 @@ class RowModel:
 
     def learn_style(self, body: Sequence[Cells]) -> None:
         """Look of the lines that hold key values."""
+        body = [c for c in body if c.segments]
         wide = [c for c in body if c.cells and (len(filled_keys(c, self)) > 1 or (len(self.keys) < 2 and filled_keys(c, self)))] or [
             c for c in body if len(c.cells) > 1
         ]
@@ -105,11 +112,13 @@ def is_group_heading(before: Cells | None, cells: Cells, after: Cells | None, mo
 
 def is_total(segments: Sequence[Segment]) -> bool:
     """Whether a line states a total, a balance or a sum carried over instead of an entry."""
-    for seg in segments[:4]:
+    for number, seg in enumerate(segments[:4]):
         if not re.search(r"[^\W\d_]{2}", seg.text):
             continue
         if _TOTAL_START.match(seg.text):
             return True
+        if number:
+            continue
         words = lexicon.bag(re.sub(r"[\d.,%€$£()]+", " ", seg.text))
         if words and len(seg.tokens) <= 7 and words & _TOTAL_CONCEPTS and words <= _TOTAL_COMPANIONS:
             return True
@@ -179,9 +188,11 @@ def _continues(row: RawRow, cells: Cells, keys: set[int], model: RowModel) -> bo
     if distance > 2.5 * cells.page.unit:
         return False
     has_text = any(cells.text(c) for c in model.texts)
-    row_has_text = any(line.text(c) for line in row.lines for c in model.texts)
-    complete = len(row.keys) >= len(set(model.keys.values())) - 1 and len(row.keys) > 1
-    return not (has_text and row_has_text and (complete or len(keys) > 1))
+    if not has_text or not any(line.text(c) for line in row.lines for c in model.texts):
+        return True
+    amount = model.keys.get(model.amount, -1) if model.amount is not None else -1
+    raised = distance < 0.5 * cells.page.unit and (len(row.keys) > 1 or distance < 0.6 * model.gap)
+    return amount in keys and len(keys) == 1 and raised
 
 
 def _share_out(waiting: list[Cells], before: RawRow | None, after: RawRow | None, model: RowModel) -> None:
@@ -237,14 +248,22 @@ def drop_weak(rows: list[RawRow], model: RowModel) -> list[RawRow]:
     share = {g: sum(g in r.keys for r in full) / len(full) for g in set(model.keys.values())}
     total = sum(share.values())
     amount = model.keys.get(model.amount) if model.amount is not None else None
+    dated = any(model.columns[c].main_kind == "date" for c in model.keys)
     kept = []
     for row in rows:
         have = sum(share[g] for g in row.keys)
         if amount is not None and amount not in row.keys and share[amount] > 0.6:
             continue
-        if have >= 0.45 * total:
+        if have >= 0.45 * total or (amount in row.keys and not dated and _stands_in_line(row, model)):
             kept.append(row)
     return kept
+
+
+def _stands_in_line(row: RawRow, model: RowModel) -> bool:
+    """Whether the row's text begins where that of the other rows does."""
+    first = row.lines[0]
+    edges = [(first.cells[c][0].box.x0, model.columns[c].left) for c in model.texts if first.cells.get(c)]
+    return any(left is not None and abs(x0 - left) < 0.4 * row.page.unit for x0, left in edges)
 
 
 def usual_strength(strengths: Sequence[int]) -> int:

@@ -28,14 +28,16 @@ _ALL_LINES = re.compile(
     r"\ball lines\b|complete (?:text|description)|full (?:text|description)|including (?:all )?(?:continuation|following|further) lines|multi-?line",
     re.I,
 )
-_LABELLED = re.compile(r"[^\W\d_][\w .-]{1,24}\s?:")
+_LABELLED = re.compile(r"[^\W\d_][\w .-]{1,24}\s?:|\S*(?:nr|no|ref|id)\b[.:]", re.I)
 
 
 def document_years(pages: Sequence[PageLayout], locale: Locale) -> list[datetime.date]:
     """All complete dates of the document, most frequent years first: what dates without a year are completed from."""
-    dates = [s.date for p in pages for line in p.lines for s in find_dates(line.text, locale.order)]
-    years = Counter(d.year for d in dates)
-    return sorted(dates, key=lambda d: -years[d.year])
+    texts = [s.text for p in pages for line in p.lines for s in line.segments if re.search(r"(?:19|20)\d\d|\d[./-]\d\d", s.text)]
+    found = [(t[s.start : s.end], s.date) for t in texts for s in find_dates(t, locale.order)]
+    full = [date for text, date in found if re.search(r"(?:19|20)\d\d", text)] or [date for _, date in found]
+    years = Counter(d.year for d in full)
+    return sorted(full, key=lambda d: -years[d.year])
 
 
 def read_cell(query: Query, text: str, locale: Locale, known: Sequence[datetime.date]) -> Json | None:
@@ -109,7 +111,7 @@ class Reader:
         for cells in raw.lines:
             text = cells.text(column)
             value = self.value(query, text) if text else None
-            if value is None and text and query.kind == "number" and "string" in query.node.types:
+            if text and query.kind == "number" and "string" in query.node.types and (value is None or re.match(r"0\d", text)):
                 value = text
             if value is not None:
                 return text, cells.cells[column], value, cells.page
@@ -124,6 +126,8 @@ class Reader:
         return None
 
     def _read_part(self, raw: RawRow, column: int, query: Query, part: Part) -> Reading | None:
+        if part == "below":
+            return self._read_below(raw, column, query)
         for cells in raw.lines:
             text = cells.text(column)
             piece = part_of(text, part)
@@ -131,6 +135,17 @@ class Reader:
             if piece and value is not None:
                 return piece, cells.cells[column], value, cells.page
         return None
+
+    def _read_below(self, raw: RawRow, column: int, query: Query) -> Reading | None:
+        """The text under a code in the same column: the second line of the cell and what wraps from it."""
+        lines = [(c.page, c.cells[column]) for c in raw.lines if column in c.cells]
+        if len(lines) < 2:
+            return None
+        page = lines[1][0]
+        tokens = item_lines(query, [t for p, t in lines[1:] if p is page], page.width * 0.97, page.unit)
+        text = " ".join(t.text for t in tokens)
+        value = self.value(query, text)
+        return (text, tokens, value, page) if value is not None else None
 
     def _read_text(self, raw: RawRow, number: int, query: Query) -> Reading | None:
         columns = self.grid.columns
@@ -160,7 +175,7 @@ def part_of(text: str, part: Part) -> str | None:
         bound = re.search(r"(>|≥|over|über|ab|from|min\.?)\s?=?\s?(\d[\d.,]*)", text, re.I)
         return bound[2].rstrip(".,") if bound and part == "low" else None
     if part == "unit":
-        found = re.match(r"[<>]?\s?[-+]?\d[\d.,]*\s?(?:[HL*]+\s)?((?:10\^?[\dE]+)?[^\d\s(*].*?)\s*(?:\b[HL]|\*+)?$", text)
+        found = re.match(r"[<>]?\s?[-+]?\d[\d.,]*(?![\d.,])\s?(?:[HL*]+\s)?((?:10\^?[\dE]+)?[^\d\s(*].*?)\s*(?:\b[HL]|\*+)?$", text)
         return found[1] if found else None
     found = re.search(r"(?<=[\d\s])(\*+|[HL]{1,2}|high|low)\s*$", text, re.I)
     return found[1] if found else None
@@ -191,7 +206,8 @@ def _wraps(above: list[Token], below: list[Token], limit: float, unit: float) ->
     if below[0].height < 0.85 * above[0].height:
         return False
     space = 0.3 * above[-1].height
-    return above[-1].box.x1 + space + below[0].box.width > limit - 1.2 * unit
+    first = below[1] if len(below) > 1 and len(below[0].text) < 3 else below[0]
+    return above[-1].box.x1 + space + first.box.x1 - below[0].box.x0 > limit - 1.6 * unit
 
 
 def _skipped_lines(query: Query, column: Column) -> int:

@@ -123,11 +123,12 @@ def _find_groups(pages: Sequence[PageLayout], table: Table, inner: Table, locale
     x0, x1 = grid.headers[0].x0, grid.headers[0].x1
     heads: list[dict[Path, Found]] = []
     for gap in gaps[:-1]:
-        found = {q.path: f for q in table.columns if (f := labelled(q, gap.lines, x0, x1))}
-        title = next((q for q in table.columns if q.kind in ("text", "name", "id", "enum", "date") and q.path not in found), None)
-        if title is not None and not found and (heading := heading_text(gap, grid)):
-            found[title.path] = heading
-        heads.append(found)
+        heads.append({q.path: f for q in table.columns if (f := labelled(q, gap.lines, x0, x1, _names(table)))})
+    title = next((q for q in table.columns if q.kind in ("text", "name", "id", "enum", "date")), None)
+    if title is not None and not any(title.path in f for f in heads):
+        for gap, found in zip(gaps, heads, strict=False):
+            if heading := heading_text(gap, grid):
+                found[title.path] = heading
     keys = [tuple(f[q.path].text if q.path in f else None for q in table.columns if q.kind not in ("number", "percent")) for f in heads]
     entries: list[Row] = []
     for numbers in group_rows(grid, keys):
