@@ -13,12 +13,12 @@ from pagelift.layout.lexicon import only_label_words
 from pagelift.layout.lines import PageLayout, Segment, Token, block_below
 from pagelift.layout.values import EMAIL, IBAN, PHONE, URL, Locale
 
-Family = Literal["number", "date", "id", "text", "block", "wrapped", "email", "phone", "url", "iban"]
+Family = Literal["number", "date", "id", "text", "block", "wrapped", "email", "phone", "url", "iban", "place", "phrase"]
 
 _EDGE = " .,;:()[]*|"
 _GLUED_VALUE = re.compile(r"^(.*[^\W\d_)#.][:#=.]?\s?)([-$€£(]*(?:RM)?\d[\d.,']*\)?)$")
 _RANGE = re.compile(r"\s*(?:-|–|—|~|to|bis|through|thru|until|au|al|a|/|\.\.|,)?\s*(?:end:?|end date:?)?\s*", re.I)
-_ID = re.compile(r"[\w./#&-]+(?:\s?[-/]\s?|\s)[\w./-]+(?: \d+)*")
+_ID = re.compile(r"[\w./#&-]*\d[\w./#&-]*(?:\s?[-/]\s?|\s)(?:[A-Z]{1,2} )?[\w./-]*\d[\w./-]*(?: (?:[A-Z]|\d+))*|\d+ [A-Z]")
 _REGISTRATION = re.compile(r"\s*[\[(][^()\[\]]*\d[^()\[\]]*[\])]?\s*$|\s+(?:Co\.?|Company)?\s*(?:Reg\.?|Registration)?\s*(?:No\.?|Nr\.?)[:.]?\s*[\w-]*\d[\w-]*$", re.I)
 _SALUTATION = re.compile(r"(?:herrn?|frau|firma|fa\.?|mr\.?|mrs\.?|ms\.?|m\.|mme|monsieur|madame|dr\.?|an|to|attn:?|z\.\s?hd\.?)", re.I)
 
@@ -27,7 +27,7 @@ _SALUTATION = re.compile(r"(?:herrn?|frau|firma|fa\.?|mr\.?|mrs\.?|ms\.?|m\.|mme
 class Candidate:
     """A span that could be a value. start, end: tokens of `segment` (end exclusive). text: as it would be returned.
     before: text in the first token that stands before the value ("No.:" of "No.:123"). range_part: 1 or 2 for the
-    first or second date of a range. trimmed: a registration number behind the name was left out. lines: segments of a block, [segment] otherwise."""
+    first or second date of a range. trimmed: a registration number behind the name was left out. part: of an address, for places. lines: segments of a block or a wrapped value."""
 
     family: Family
     segment: Segment
@@ -42,6 +42,7 @@ class Candidate:
     trimmed: bool = False
     lines: list[Segment] = field(default_factory=list)
     form_label: str = ""
+    part: str = ""
     labels: list[tuple[str, float, str]] = field(default_factory=list)
 
     @property
@@ -73,6 +74,7 @@ def page_candidates(page: PageLayout, locale: Locale) -> list[Candidate]:
             found += _identifiers(segment)
             found += _patterns(segment)
             found += _texts(segment)
+            found += _phrases(segment)
     return found
 
 
@@ -164,12 +166,12 @@ def _patterns(segment: Segment) -> Iterator[Candidate]:
     families: tuple[tuple[Family, re.Pattern[str]], ...] = (("email", EMAIL), ("url", URL), ("iban", IBAN), ("phone", PHONE))
     for family, pattern in families:
         for match in pattern.finditer(segment.text):
-            start, end = _token_range(segment, match.start(), match.end())
+            start, end = token_range(segment, match.start(), match.end())
             text = match[0].strip().rstrip(".")
             yield Candidate(family, segment, start, end, text, before=_before(segment.tokens[start].text, text.split()[0]))
 
 
-def _token_range(segment: Segment, first: int, last: int) -> tuple[int, int]:
+def token_range(segment: Segment, first: int, last: int) -> tuple[int, int]:
     """Tokens that the characters [first, last) of the segment's text touch."""
     position, start, end = 0, 0, len(segment.tokens)
     for k, token in enumerate(segment.tokens):
@@ -194,7 +196,7 @@ def _texts(segment: Segment) -> Iterator[Candidate]:
         yield Candidate("text", segment, 0, count, rest.strip(), before=label)
     plain = _REGISTRATION.sub("", segment.text)
     if plain != segment.text and len(plain) > 2:
-        _, end = _token_range(segment, 0, len(plain))
+        _, end = token_range(segment, 0, len(plain))
         yield Candidate("text", segment, 0, end, plain, trimmed=True)
     block = block_below(segment)
     for length in range(2, len(block) + 1):
@@ -236,6 +238,28 @@ def _right_edge(segment: Segment) -> float:
     """Where the next cell of the segment's line begins; the page's edge if there is none."""
     following = segment.line_segments[segment.index + 1 :]
     return following[0].box.x0 if following else segment.page.width
+
+
+_JOINING = frozenset("de von van der den of the & und and et del della di la le du des da y zu".split())
+
+
+def _phrases(segment: Segment) -> Iterator[Candidate]:
+    """Runs of capitalised words in running text: names in a sentence."""
+    tokens = segment.tokens
+    if len(tokens) < 7:
+        return
+    k = 0
+    while k < len(tokens):
+        end = k
+        while end < len(tokens) and end - k < 8 and (tokens[end].text[:1].isupper() or (end > k and tokens[end].text in _JOINING)):
+            end += 1
+            if tokens[end - 1].text.endswith((",", ";", ":", ")")):
+                break
+        while end > k and tokens[end - 1].text in _JOINING:
+            end -= 1
+        if end > k:
+            yield Candidate("phrase", segment, k, end, " ".join(t.text for t in tokens[k:end]).strip(_EDGE + "\"'“”"))
+        k = max(end, k + 1)
 
 
 def join_lines(texts: list[str]) -> str:

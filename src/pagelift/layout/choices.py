@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pagelift.core import Json, union
+from pagelift.layout import lexicon
 from pagelift.layout.candidates import Candidate
 from pagelift.layout.labels import collect_labels, match_label
 from pagelift.layout.lines import PageLayout, Segment
@@ -20,6 +21,10 @@ _ABSENT = ("none", "other", "unknown", "na", "notapplicable", "unspecified")
 def printed_enum(query: Query, pages: Sequence[PageLayout]) -> list[Answer]:
     """Enum values that stand on the page as they are, scored by label, height on the page and how telling they are."""
     wanted = {plain(split_name(str(v))): v for v in query.node.enum or () if v is not None and plain(str(v)) not in _ABSENT}
+    for sex in ("male", "female"):
+        value = next((v for k, v in wanted.items() if k in (sex, sex[0])), None)
+        if value is not None and {"m", "f"} <= {k[:1] for k in wanted}:
+            wanted |= {plain(w): value for w in lexicon.words_of(sex) if plain(w) not in wanted}
     wanted |= {key + "s": v for key, v in wanted.items() if len(key) > 4 and key + "s" not in wanted}
     answers = []
     for page in pages[:6]:

@@ -14,17 +14,18 @@ from dataclasses import dataclass, field
 
 from pagelift.core import Box, Field, Json, PageContent, Proposal, union
 from pagelift.evidence import find_dates
-from pagelift.layout.candidates import Candidate, page_candidates
+from pagelift.layout.candidates import Candidate, Family, page_candidates
 from pagelift.layout.choices import currency_answers, printed_enum
 from pagelift.layout.forms import form_candidates
 from pagelift.layout.labels import collect_labels
 from pagelift.layout.lines import PageLayout, analyse_page
 from pagelift.layout.lists import read_list
 from pagelift.layout.marks import Answer, Mark, boolean_answers, enum_answers, find_marks
+from pagelift.layout.places import place_candidates
 from pagelift.layout.query import Query, plan
 from pagelift.layout.scoring import DocumentFacts, answers, block_heads, score
 from pagelift.layout.solve import Choice, solve
-from pagelift.layout.values import Locale, infer_locale, read_value
+from pagelift.layout.values import Locale, infer_locale, plain, read_value
 from pagelift.schema import Schema
 
 FLAT_PAGES = 12
@@ -63,7 +64,7 @@ def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayou
     candidates = _candidates(pages, run.locale)
     filled = sum(f.kind == "text" and bool(f.value.strip()) for p in pages for f in p.content.form_fields)
     heads = frozenset(h for p in pages for h in block_heads(p))
-    facts = DocumentFacts(_amounts(candidates), len(pages), form=filled >= 3, block_heads=heads)
+    facts = DocumentFacts(_amounts(candidates), len(pages), form=filled >= 3, block_heads=heads, distinct=_distinct(candidates))
     marks = [m for p in pages for m in find_marks(p)]
     choices, taken = [], set[int]()
     for query in queries:
@@ -90,6 +91,10 @@ def _candidates(pages: Sequence[PageLayout], locale: Locale) -> list[Candidate]:
         for candidate in printed:
             candidate.labels = collect_labels(candidate)
         found += printed + form_candidates(page, locale)
+        for segment in page.segments:
+            for part, candidate in place_candidates(segment):
+                candidate.part, candidate.labels = part, collect_labels(candidate)
+                found.append(candidate)
     return found
 
 
@@ -99,8 +104,15 @@ def _amounts(candidates: Sequence[Candidate]) -> list[float]:
     return sorted({abs(float(n.value)) for n in numbers if n.decimals == 2 or n.currency}, reverse=True)
 
 
+def _distinct(candidates: Sequence[Candidate]) -> dict[Family, int]:
+    values: dict[Family, set[str]] = {}
+    for candidate in candidates:
+        values.setdefault(candidate.family, set()).add(plain(candidate.text))
+    return {family: len(texts) for family, texts in values.items()}
+
+
 def _threshold(query: Query) -> float:
-    if query.principal or query.bound or query.role == "owner":
+    if query.principal or query.bound or query.role in ("owner", "subject"):
         return _REQUIRED
     optional = not query.node.required or re.search(r"\bnull\b|\bif (?:any|present|stated|given)\b|optional", query.description)
     return _OPTIONAL if optional else _REQUIRED

@@ -156,6 +156,7 @@ day: tag jour día giorno dag days tage weekday wochentag weekdag
 week: woche semaine semana settimana kw
 month: monat mois mes mese maand
 year: jahr année año anno jaar fiscal
+current: aktuell laufend actuel huidig actual corrente
 currency: währung devise moneda valuta munt
 advance: vorschuss avance anticipo
 claim: schaden sinistre forderung schadennummer
@@ -269,6 +270,11 @@ _ALSO_NUMBER = frozenset({"code", "reference", "identification"})
 @functools.cache
 def concept_names() -> frozenset[str]:
     return frozenset(c for cs in _words()[0].values() for c in cs)
+
+
+def words_of(concept: str) -> list[str]:
+    """The words that mean a concept."""
+    return [w for w, concepts in _words()[0].items() if concept in concepts]
 
 
 @functools.lru_cache(100_000)

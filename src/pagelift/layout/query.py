@@ -13,9 +13,18 @@ from pagelift.layout import lexicon
 from pagelift.schema.nodes import Array, Node, Object, Scalar, Union
 
 Kind = Literal[
-    "number", "percent", "date", "datetime", "time", "boolean", "enum", "id", "iban", "email", "phone", "url", "currency", "address", "name", "text"
+    "number", "percent", "date", "datetime", "time", "boolean", "enum", "id", "iban", "email", "phone", "url", "currency", "address", "place", "name", "text"
 ]  # fmt: skip
 Path = tuple[str, ...]
+Part = Literal["street", "postcode", "city", "state", "country"]
+
+PART_WORDS: dict[str, Part] = {
+    "street": "street", "street address": "street", "address line 1": "street", "line1": "street", "strasse": "street",
+    "zip": "postcode", "zip code": "postcode", "postcode": "postcode", "postal code": "postcode", "post code": "postcode", "plz": "postcode",
+    "city": "city", "town": "city", "ort": "city", "ville": "city", "state": "state", "province": "state",
+    "country": "country", "land": "country", "pays": "country",
+}  # fmt: skip
+"""Property names that ask for a part of an address."""
 
 _ISSUERS = frozenset(
     """bank lab laboratory hotel institution university school college hospital clinic restaurant shop store merchant provider supplier insurer airline
@@ -64,7 +73,7 @@ class Query:
     digits: int | None = None
     compact: bool = False
     order: Order | None = None
-    role: Literal["owner", "recipient", ""] = ""
+    role: Literal["owner", "recipient", "subject", ""] = ""
     bound: Literal["first", "last", ""] = ""
     extra: dict[str, Json] = field(default_factory=dict)
 
@@ -109,6 +118,10 @@ def plan(root: Node) -> tuple[list[Query], list[Table]]:
             tables.append(item)
         elif len(queries) < MAX_FIELDS:
             queries.append(item)
+    if not any(q.role == "owner" for q in queries):
+        for query in queries:
+            if query.words in ("company", "organization", "organisation", "business", "organiser", "organizer", "company name"):
+                query.role = "owner"
     return queries, tables
 
 
@@ -202,6 +215,9 @@ def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
         return "phone"
     if words & {"url", "website", "web", "homepage"}:
         return "url"
+    if query.words in PART_WORDS:
+        query.extra["part"] = PART_WORDS[query.words]
+        return "place"
     if words & {"address", "anschrift", "adresse", "direccion"} or "postal address" in text:
         return "address"
     if words & {"date", "datum", "dob", "fecha"} and not words & {"range"} or query.words.endswith((" on", " at")) and "date" in label | query.hint:
@@ -248,6 +264,8 @@ def _read_description(query: Query) -> None:
             query.role = "owner"
         elif own & {"buyer", "consignee", "tenant", "employee", "patient", "requester", "account_holder", "guest", "student"}:
             query.role = "recipient"
+        elif not query.parents.label and (query.label <= {"name", "title", "event", "first", "last"} or query.words in ("full name", "candidate name")):
+            query.role = "subject"
     first = re.match(r"first|start|begin", text.lower()) or "start" in query.label
     last = re.match(r"last|end", text.lower()) or "end" in query.label
     query.full_terms = replace(query.terms, label=query.label | query.parents.label)

@@ -27,7 +27,7 @@ _NOT_NAME = re.compile(r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|emai
 
 FAMILIES: dict[Kind, tuple[Family, ...]] = {
     "number": ("number",), "percent": ("number",), "date": ("date",), "datetime": ("date",), "time": ("text",), "iban": ("iban",), "email": ("email",),
-    "phone": ("phone",), "url": ("url",), "id": ("id", "text"), "address": ("text", "block", "wrapped"), "name": ("text", "wrapped"), "text": ("text", "wrapped"),
+    "phone": ("phone",), "url": ("url",), "id": ("id", "text"), "address": ("text", "block", "wrapped"), "name": ("text", "wrapped", "phrase"), "text": ("text", "wrapped", "phrase"), "place": ("place",),
     "boolean": (), "enum": (), "currency": (),
 }  # fmt: skip
 """Which families of candidates can answer which kind; booleans, enums and currencies are read in `choices`."""
@@ -53,13 +53,14 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "number": {"page": -0.05, "cents": 0.3, "currency": 0.25, "largest": 0.25, "rank": 0.04, "low": 0.2, "bare": -0.3, "not_largest": -0.6, "whole": 0.3, "in_date": -0.6, "percent": -1.5},
     "percent": {"page": -0.05, "percent": 0.8, "in_date": -0.6},
     "date": {"high": 0.25, "page": -0.2, "range": 0.35, "plain_date": 0.5},
-    "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -1.2, "short": -0.3, "long": 0.02, "phrase": -0.1},
-    "pattern": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "typed": 0.5},
+    "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "cut": -0.15, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -1.2, "short": -0.3, "long": 0.02, "phrase": -0.1},
+    "pattern": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "typed": 0.4, "only": 0.4},
+    "place": {"high": 0.3, "page": -0.3, "parts_found": 0.3},
     "address": {"high": 0.4, "page": -0.3, "postcode": 0.6, "commas": 0.3, "lines": 0.1, "noise": -0.8, "starts_with_name": -0.3, "long": -0.02, "after_name": 0.4},
     "name": {"high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8, "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0,
              "generic": -0.7, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4,
-             "sentence": -0.6, "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
-    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.15, "generic": -0.3, "length": -0.1, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
+             "sentence": -0.6, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
+    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.15, "generic": -0.3, "length": -0.1, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "sentence": -0.4, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
 }  # fmt: skip
 
 
@@ -67,13 +68,15 @@ WEIGHTS: dict[str, dict[str, float]] = {
 class DocumentFacts:
     """What the features need to know of the whole document. amounts: distinct amounts, largest first. pages: how many.
     table_tokens: ids of tokens that belong to a table. form: the document is a form with filled fields.
-    block_heads: ids of segments that head an address block."""
+    block_heads: ids of segments that head an address block.
+    distinct: how many different values a family has."""
 
     amounts: list[float] = field(default_factory=list)
     pages: int = 1
     table_tokens: frozenset[int] = frozenset()
     form: bool = False
     block_heads: frozenset[int] = frozenset()
+    distinct: dict[Family, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -90,6 +93,8 @@ def answers(query: Query, candidate: Candidate) -> bool:
     """Whether a candidate is of a kind that can answer the query at all."""
     if candidate.family not in FAMILIES[query.kind]:
         return False
+    if query.kind == "place":
+        return bool(candidate.part == query.extra["part"])
     if query.kind == "percent":
         return candidate.number is not None
     if query.kind == "id" and candidate.text:
@@ -135,7 +140,9 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[s
         seen["plain_date"] = float(only_date)
         seen["range"] = 0.0 if not part or not candidate.range_part else 1.0 if candidate.range_part == part else -1.0
     elif group in ("id", "pattern"):
-        seen |= _identifier_features(query, candidate)
+        seen |= _identifier_features(query, candidate, facts)
+    elif group == "place":
+        seen["parts_found"] = 1.0
     elif group == "address":
         seen |= _address_features(candidate)
     else:
@@ -176,7 +183,7 @@ def _number_features(query: Query, candidate: Candidate, facts: DocumentFacts) -
     return seen
 
 
-def _identifier_features(query: Query, candidate: Candidate) -> dict[str, float]:
+def _identifier_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
     text = re.sub(r"\s", "", candidate.text)
     seen = {"typed": float(candidate.family in ("iban", "email", "phone", "url")), "phrase": float(candidate.family == "text")}
     if query.shape:
@@ -185,6 +192,9 @@ def _identifier_features(query: Query, candidate: Candidate) -> dict[str, float]
         seen["digits" if len(re.sub(r"\D", "", text)) == query.digits else "off_digits"] = 1.0
     seen["date_or_amount"] = float(bool(re.search(r"\d[.,]\d\d$|\d[/.-]\d{1,2}[/.-]\d{2,4}", candidate.text)))
     seen["short"] = float(len(text) < 3)
+    seen["only"] = float(facts.distinct.get(candidate.family) == 1)
+    after = candidate.segment.tokens[candidate.end].text if candidate.end < len(candidate.segment.tokens) else ""
+    seen["cut"] = float(candidate.family == "id" and bool(re.fullmatch(r"\d[\d-]*", after)))
     picture = query.extra.get("picture")
     seen["picture"] = float(isinstance(picture, str) and re.sub(r"\d", "9", candidate.text) == picture)
     seen["long"] = float(min(len(text), 8)) if candidate.family == "id" else 0.0
@@ -233,6 +243,9 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
     elif query.role == "recipient":
         seen |= {"recipient_top": float(segment.box.top < 0.08 * page.height), "recipient_block": heads_block * float(0.1 < segment.box.top / page.height < 0.5)}
         seen["recipient_left"] = heads_block * float(segment.box.x0 < 0.4 * page.width)
+    elif query.role == "subject":
+        seen |= {"subject_high": float(high > 0.75 and page.number == 1), "subject_size": min(segment.height / page.unit - 1, 1.5)}
+    seen["phrase"] = float(candidate.family == "phrase")
     if query.shape:
         seen["shape" if shape(text) == query.shape else "off_shape"] = 1.0
     if "title" in query.label | query.hint:
