@@ -107,9 +107,7 @@ def _bad_patterns(place: Place) -> Iterator[Refusal]:
     given += [(("patternProperties", p), p) for p in place.schema.get("patternProperties", {})]
     for path, pattern in given:
         if pattern_fault(ecma_pattern(pattern)):
-            yield Refusal(
-                kw.join(place.pointer, *path), f"the regular expression {_short(pattern)} is not ECMA-262 and cannot be translated"
-            )
+            yield Refusal(kw.join(place.pointer, *path), f"the pattern {_short(pattern)} is not ECMA-262 and cannot be translated")
 
 
 def _unique(refused: list[Refusal]) -> list[Refusal]:

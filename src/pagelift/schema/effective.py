@@ -7,6 +7,7 @@ Null is added where a value stands (a property, an entry, the root), never insid
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -58,11 +59,13 @@ class Rewriter:
         out: dict[str, Json] = {}
         alone = self.references.draft <= 7 and "$ref" in schema
         for key, value in schema.items():
-            if key in kw.IDENTIFIERS or key in kw.DEFINITIONS or key in kw.NULLABLE or key == "$comment":
+            if key in kw.IDENTIFIERS or key in kw.DEFINITIONS or key in kw.NULLABLE or not kw.in_draft(key, self.references.draft):
                 continue
             if alone and key != "$ref" and key not in kw.ANNOTATIONS:
                 continue
             self._keyword(out, key, value, base, wide)
+        if len(out.get("allOf", ())) == 1 and not set(out) & set(out["allOf"][0]):
+            out |= out.pop("allOf")[0]
         if any(schema.get(key) is True for key in kw.NULLABLE):
             return with_null(out)
         return out
@@ -83,10 +86,11 @@ class Rewriter:
             out[key] = [self._position(sub, base, wide) for sub in value]
         elif key in kw.VALUE_SCHEMAS:
             out[key] = self._position(value, base, wide)
-        elif key == "oneOf" and wide:
-            self._one_of(out, value, base)
+        elif key == "oneOf" and wide and self.relaxes(value, base):
+            out.setdefault("allOf", []).append(self._one_of(value, base))
         elif key in kw.SAME_LISTS:
-            out[key] = [*out.get(key, []), *unique([self._write(sub, base, wide) for sub in value], keep=key == "oneOf")]
+            options = [self._write(sub, base, wide) for sub in value]
+            out[key] = options if key == "oneOf" else [*out.get(key, []), *unique(options)]
         elif key in kw.SAME_SCHEMAS:
             out[key] = self._write(value, base, wide)
         elif key in kw.SAME_MAPS:
@@ -96,20 +100,14 @@ class Rewriter:
         else:
             out[key] = value
 
-    def _one_of(self, out: dict[str, Json], options: list[Json], base: str) -> None:
+    def _one_of(self, options: list[Json], base: str) -> Json:
         """With nulls inside, two options can both match, so: one widened option matches, and not two of the original ones."""
-        if not self.relaxes(options, base):
-            out["oneOf"] = [self._write(option, base, True) for option in options]
-            return
         types = [self.types(option, base) for option in options]
         wide: dict[str, Json] = {"anyOf": [self._write(option, base, True) for option in options]}
         if any(a & b for a, b in itertools.combinations(types, 2)):
             original = [self._write(option, base, False) for option in options]
             wide["not"] = {"allOf": [{"anyOf": original}, {"not": {"oneOf": original}}]}
-        if "anyOf" in out or "not" in out:
-            out.setdefault("allOf", []).append(wide)
-        else:
-            out |= wide
+        return wide
 
     def relaxes(self, options: list[Json], base: str) -> bool:
         """Whether options of a oneOf hold places where null is let in, so that two of them could match the same value."""
@@ -160,7 +158,7 @@ class Rewriter:
             if key in schema:
                 admitted &= self.types(*self.references.target(self.references.resolve(schema[key], inner)))
         if not (self.references.draft <= 7 and "$ref" in schema):
-            admitted &= _own_types(schema)
+            admitted &= _own_types(schema, self.references.draft)
             for sub in schema.get("allOf", ()):
                 admitted &= self.types(sub, inner)
             for key in ("anyOf", "oneOf"):
@@ -172,14 +170,14 @@ class Rewriter:
         return admitted
 
 
-def _own_types(schema: dict[str, Json]) -> frozenset[str]:
+def _own_types(schema: dict[str, Json], draft: int) -> frozenset[str]:
     admitted = kw.ALL_TYPES
     if "type" in schema:
         admitted = frozenset(kw.type_list(schema["type"]))
         admitted |= {"integer"} if "number" in admitted else frozenset()
     if "enum" in schema:
         admitted &= frozenset(map(kw.type_of, schema["enum"]))
-    if "const" in schema:
+    if "const" in schema and draft >= 6:
         admitted &= {kw.type_of(schema["const"])}
     return admitted
 
@@ -207,12 +205,6 @@ def with_null(schema: Json) -> Json:
     return {**notes, "anyOf": [rest, {"type": "null"}]}
 
 
-def unique(schemas: list[Json], keep: bool = False) -> list[Json]:
-    """Without repeated schemas, which cost time and change nothing except in oneOf (keep)."""
-    if keep:
-        return schemas
-    out: list[Json] = []
-    for schema in schemas:
-        if schema not in out or len(schemas) > 1000:
-            out.append(schema)
-    return out
+def unique(schemas: list[Json]) -> list[Json]:
+    """Without repeated schemas, which cost time and change nothing in allOf and anyOf."""
+    return list({json.dumps(schema): schema for schema in schemas}.values())  # by text, since 1 == True in Python

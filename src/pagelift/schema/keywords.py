@@ -58,6 +58,25 @@ ENFORCED = frozenset(
     + REFERENCES
 )
 
+_SINCE = {
+    "const": 6,
+    "contains": 6,
+    "propertyNames": 6,
+    "if": 7,
+    "then": 7,
+    "else": 7,
+    "dependentRequired": 2019,
+    "dependentSchemas": 2019,
+    "unevaluatedProperties": 2019,
+    "unevaluatedItems": 2019,
+    "minContains": 2019,
+    "maxContains": 2019,
+    "prefixItems": 2020,
+    "$dynamicRef": 2020,
+    "$recursiveRef": 2019,
+}
+_UNTIL = {"additionalItems": 2019, "$recursiveRef": 2019}
+
 FORMATS = frozenset(
     [
         *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6", "uri", "uuid"),
@@ -77,6 +96,11 @@ def escape(token: str) -> str:
 
 def join(pointer: str, *tokens: str | int) -> str:
     return pointer + "".join("/" + escape(str(t)) for t in tokens)
+
+
+def in_draft(key: str, draft: int) -> bool:
+    """Whether a keyword is one of this draft's; a keyword of another draft is ignored by validators."""
+    return _SINCE.get(key, 0) <= draft <= _UNTIL.get(key, 9999)
 
 
 def subschemas(schema: dict[str, Json]) -> Iterator[tuple[tuple[str | int, ...], Json]]:

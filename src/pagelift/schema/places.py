@@ -94,10 +94,10 @@ def _follow(references: References, reference: Json, base: str, pointer: str, fo
 
 
 def subschemas_in_use(schema: dict[str, Json], draft: int) -> list[tuple[tuple[str | int, ...], Json]]:
-    """The subschemas that a validator of this draft looks at: no definitions, and nothing beside `$ref` up to draft 7."""
+    """The subschemas that a validator of this draft looks at: no definitions, nothing beside `$ref` up to draft 7."""
     if draft <= 7 and "$ref" in schema:
         return []
-    return [(path, sub) for path, sub in kw.subschemas(schema) if path[0] not in kw.DEFINITIONS]
+    return [(path, sub) for path, sub in kw.subschemas(schema) if path[0] not in kw.DEFINITIONS and kw.in_draft(str(path[0]), draft)]
 
 
 def loops(found: Survey) -> list[Refusal]:

@@ -23,6 +23,10 @@ MAX_TRIES = 200
 """Single values that are tried one by one before a larger part is given up."""
 
 
+MAX_OPTIONS = 20
+"""Options of one anyOf whose complaints are looked at."""
+
+
 @dataclass(slots=True)
 class Repair:
     """Changes `data` until the validator accepts it. Losses are recorded with the shaper."""
@@ -74,6 +78,7 @@ class Repair:
 
     def _steps(self, error: Any, path: Path) -> Iterator[Step]:
         yield from self._keyword_steps(error, path)
+        yield from self._branch_steps(error)
         while True:
             yield from self._local_steps(path)
             if not path:
@@ -81,11 +86,22 @@ class Repair:
             yield [(path, MISSING)]
             path = path[:-1]
 
+    def _branch_steps(self, error: Any) -> Iterator[Step]:
+        """For anyOf and oneOf: meet all complaints of one option at once, the option with the fewest complaints first."""
+        options = [list(branch) for branch in error.kind.as_dict().get("context", ())]
+        for complaints in sorted(options, key=len)[:MAX_OPTIONS]:
+            steps = [next(self._keyword_steps(c, tuple(c.instance_path)), [(tuple(c.instance_path), None)]) for c in complaints]
+            # later entries first, so that taking one away does not move the others
+            yield sorted((change for step in steps for change in step), key=lambda change: str(change[0]), reverse=True)
+
     def _keyword_steps(self, error: Any, path: Path) -> Iterator[Step]:
         """What the failed keyword itself suggests."""
         value = lookup(self.data, path)
         detail = error.kind.as_dict()
         if isinstance(value, dict):
+            named = detail.get("error")
+            if named is not None and named.instance in value:
+                yield [((*path, named.instance), MISSING)]
             unexpected = [n for n in detail.get("unexpected", ()) if n in value]
             if unexpected:
                 yield [((*path, n), MISSING) for n in unexpected]

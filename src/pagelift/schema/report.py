@@ -15,24 +15,6 @@ from pagelift.schema.places import Place, Refusal, Survey
 
 KeywordStatus = Literal["enforced", "rewritten", "advisory"]
 
-_SINCE = {
-    "const": 6,
-    "contains": 6,
-    "propertyNames": 6,
-    "if": 7,
-    "then": 7,
-    "else": 7,
-    "dependentRequired": 2019,
-    "dependentSchemas": 2019,
-    "unevaluatedProperties": 2019,
-    "unevaluatedItems": 2019,
-    "minContains": 2019,
-    "maxContains": 2019,
-    "prefixItems": 2020,
-    "$dynamicRef": 2020,
-    "$recursiveRef": 2019,
-}
-_UNTIL = {"additionalItems": 2019, "$recursiveRef": 2019}
 _HINTS = frozenset((*kw.ANNOTATIONS, "discriminator", "externalDocs", "xml"))
 _AT_THE_END = frozenset(
     [
@@ -114,14 +96,16 @@ def _place_rows(place: Place, rewriter: Rewriter) -> Iterator[ReportRow]:
         pointer = kw.join(place.pointer, key)
         if key in _HINTS or key in kw.IDENTIFIERS or key in kw.DEFINITIONS or (key.startswith("x-") and key not in kw.NULLABLE):
             continue
-        if draft <= 7 and "$ref" in schema and key != "$ref":
+        if key in kw.ENFORCED and not kw.in_draft(key, draft):
+            yield ReportRow(pointer, key, "advisory", f"not a keyword of the schema's draft ({draft})")
+        elif draft <= 7 and "$ref" in schema and key != "$ref":
             yield ReportRow(pointer, key, "advisory", f"stands beside $ref, where draft {draft} ignores it")
         elif key in widened:
             yield ReportRow(pointer, key, "rewritten", "null is allowed as well")
         elif key == "oneOf" and rewriter.allow_null and not place.tested and rewriter.relaxes(value, place.base):
             yield ReportRow(pointer, key, "rewritten", "null is allowed inside; still at most one option of the original may match")
         else:
-            row = _keyword_row(pointer, key, value, draft)
+            row = _keyword_row(pointer, key, value)
             unlisted = [n for n in value if n not in schema.get("properties", {})] if key == "required" else []
             yield dataclasses.replace(row, note=f"not among the properties here: {', '.join(unlisted)}") if unlisted else row
 
@@ -132,13 +116,11 @@ def _widened(schema: dict[str, Json]) -> tuple[str, ...]:
     return own or tuple(k for k in ("$ref", "anyOf", "oneOf", "allOf") if k in schema)[:1]
 
 
-def _keyword_row(pointer: str, key: str, value: Json, draft: int) -> ReportRow:
+def _keyword_row(pointer: str, key: str, value: Json) -> ReportRow:
     if key in kw.NULLABLE:
         return ReportRow(pointer, key, "rewritten", "null is added to the type" if value is True else "null is not allowed")
     if key not in kw.ENFORCED:
         return ReportRow(pointer, key, "advisory", "not a keyword that is checked")
-    if not _SINCE.get(key, 0) <= draft <= _UNTIL.get(key, 9999):
-        return ReportRow(pointer, key, "advisory", f"not a keyword of the schema's draft ({draft})")
     if key == "format" and value not in kw.FORMATS:
         return ReportRow(pointer, key, "advisory", f"the format {str(value)[:60]!r} is not known and guides the reading only")
     if key in ("$dynamicRef", "$recursiveRef"):

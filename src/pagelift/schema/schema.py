@@ -16,7 +16,7 @@ import pydantic
 from pagelift.core import ConfigError, InvalidSchema, Json, SchemaRefused
 from pagelift.schema import keywords as kw
 from pagelift.schema.check import check_document
-from pagelift.schema.conform import Conformed, conform, empty_fault
+from pagelift.schema.conform import Conformed, conform, empty_fault, writes_everything
 from pagelift.schema.effective import Rewriter
 from pagelift.schema.nodes import Node
 from pagelift.schema.patterns import BACKTRACK_LIMIT
@@ -107,6 +107,10 @@ class Schema:
     def _leaves(self) -> Leaves:
         return Leaves(functools.partial(compile_validator, draft=self.draft))
 
+    @functools.cached_property
+    def _everything(self) -> bool:
+        return writes_everything(self.effective, self.views, self._leaves)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Without what was compiled, which cannot go to another process."""
         return type(self), (self.original, self.effective, self.nulls, self.model, self.draft, self.report)
@@ -138,7 +142,7 @@ class Schema:
         Raises UnfilledValue for required values that are missing and may not be null, ExtractionError for other demands
         that leaving values out cannot meet.
         """
-        return conform(data, self.effective, self.views, self.validator, self._leaves)
+        return conform(data, self.effective, self.views, self.validator, self._leaves, self._everything)
 
 
 def compile_validator(schema: Json, draft: int) -> Any:

@@ -12,7 +12,7 @@ from pagelift.schema.coercion import coerce, type_name
 from pagelift.schema.view import Flat, Views, admitted_types, same
 
 MAX_FILLED = 20_000
-"""Objects and entries without content that a result may have; above, missing objects are written only where required."""
+"""Values inside objects and entries that were not read; above, missing objects are written only where required."""
 
 MAX_LEVELS = 60
 """Objects inside one another that are written out although nothing was read."""
@@ -48,9 +48,9 @@ class Leaves:
 
     def scalar(self, way: Flat) -> Any:
         if id(way) not in self._scalars:
-            schema = {k: v for k, v in way.items() if k in kw.SCALAR_KEYWORDS}
-            parts = [{k: v for k, v in part.items() if k in kw.SCALAR_KEYWORDS} for part in way.get("allOf", ())]
-            self._scalars[id(way)] = way, self.compile({**schema, "allOf": parts} if parts else schema)
+            parts = [{k: v for k, v in part.items() if k in kw.SCALAR_KEYWORDS} for part in (way, *way.get("allOf", ()))]
+            nothing = any(part.get("type") == [] or part.get("enum") == [] for part in parts)
+            self._scalars[id(way)] = way, self.compile({"not": {}} if nothing else parts[0] if len(parts) == 1 else {"allOf": parts})
         return self._scalars[id(way)][1]
 
     def matches(self, pattern: str, name: str) -> bool:
@@ -104,10 +104,20 @@ class Shaper:
             return self._array(value, way, pointer, stack)
         if kind == "array" and len(value) == 1:
             return self.shape(value[0], schema, pointer, stack, required)
-        if kind == "object" and any("array" in (admitted_types(way) or ()) for way in ways):
-            return self.shape([value], schema, pointer, stack, required)
+        rows = self._rows_of(ways, frozenset(("object",))) if kind == "object" else None
+        if rows is not None:
+            return self._array([value], rows, pointer, stack)
         self.lose(pointer, value, f"{kind} where the schema wants {_wanted(ways)}")
         return self._fill(view, stack, pointer, required)
+
+    def _rows_of(self, ways: list[Flat], types: frozenset[str]) -> Flat | None:
+        """The first alternative that is an array whose entries are of one of `types`."""
+        for way in ways:
+            if "array" in (admitted_types(way) or ()):
+                entries = self.views.alternatives(self.views.flat(entry_schema(way, 0)))
+                if any(types & set(admitted_types(entry) or ()) for entry in entries):
+                    return way
+        return None
 
     def admits_null(self, view: Flat) -> bool:
         return any("null" in (admitted_types(way) or ("null",)) for way in self.views.alternatives(view))
@@ -124,9 +134,9 @@ class Shaper:
             if self.leaves.scalar(way).is_valid(fitted):
                 return fitted
             reason = reason or next(e.message for e in self.leaves.scalar(way).iter_errors(fitted))
-        rows = next((way for way in ways if "array" in (admitted_types(way) or ())), None)
-        if rows is not None:
-            return self._array([value], rows, pointer, stack)
+        rows = self._rows_of(ways, kw.SCALAR_TYPES)
+        if rows is not None and id(rows) not in stack:
+            return self._array([value], rows, pointer, (*stack, id(rows)))
         self.lose(pointer, value, reason or f"the schema admits {_wanted(ways)}")
         return self._fill(view, stack, pointer, required)
 
@@ -217,7 +227,7 @@ class Shaper:
         while len(out) < way.get("minItems", 0):
             at = kw.join(pointer, len(out))
             self._count(at)
-            entry = self.shape(MISSING, entry_schema(way, len(out)), at, stack, True)
+            entry = self.shape(MISSING, entry_schema(way, len(out)), at, (*stack, id(way)), True)
             if isinstance(entry, Missing):
                 self.unfilled.append(at)
                 break
@@ -227,6 +237,8 @@ class Shaper:
 
     def _fill(self, view: Flat, stack: tuple[int, ...], pointer: str, required: bool) -> Any:
         """The value of a place where nothing was read: null, [], an object of such values, the only value possible, or MISSING."""
+        if self._level:
+            self._count(pointer)
         if self.admits_null(view):
             return None
         ways = self.views.alternatives(view)
@@ -244,7 +256,10 @@ class Shaper:
         if len(fixed) == 1:
             return fixed[0] if required else MISSING
         if "array" in types and not fixed:
-            return self._pad([], way, pointer, stack) if required or not way.get("minItems") else self._optional_rows(way, pointer, stack)
+            if id(way) in stack and way.get("minItems"):
+                self.endless |= required
+                return MISSING
+            return self._pad([], way, pointer, stack)
         if "object" in types and not fixed:
             if id(way) in stack:
                 self.endless |= required
@@ -256,7 +271,6 @@ class Shaper:
         return MISSING
 
     def _empty_object(self, way: Flat, pointer: str, stack: tuple[int, ...]) -> Any:
-        self._count(pointer)
         if self._level >= MAX_LEVELS:
             raise TooMuchToFill(f"the schema wants more than {MAX_LEVELS} objects inside one another that were not read, at {pointer}")
         self._level += 1
@@ -270,11 +284,6 @@ class Shaper:
             raise TooMuchToFill(
                 f"the schema wants more than {MAX_FILLED} objects and entries that were not read, the next one at {pointer}"
             )
-
-    def _optional_rows(self, way: Flat, pointer: str, stack: tuple[int, ...]) -> Any:
-        """Rows that an optional array must have; left out where they would only repeat an object around them."""
-        entry = self.views.alternatives(self.views.flat(entry_schema(way, 0)))
-        return MISSING if set(stack) & set(map(id, entry)) else self._pad([], way, pointer, stack)
 
 
 def entry_schema(way: Flat, index: int) -> Json:
