@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass
 from typing import Any
@@ -31,39 +32,59 @@ def conform(value: object, schema: Json, views: Views, validator: Any, leaves: L
     """
     lost: list[Dropped] = []
     given = as_json(value, "", lambda pointer, old, reason: lost.append(Dropped(pointer, old, reason)))
-    try:
-        shapers = [Shaper(views, leaves, everything=e) for e in ((True, False) if everything else (False,))]
-        data, dropped = _complete(given, schema, shapers, validator)
-    except ExtractionError:
-        if not validator.is_valid(given):
-            raise
-        data, dropped = given, []
-    if any(has_content(d.value) for d in dropped) and validator.is_valid(given):
-        data, dropped = given, []  # a valid value is never cut down for the sake of completeness
-    return Conformed(data, (*lost, *dropped))
+    completer = _Completer(schema, views, validator, leaves, everything)
+    if validator.is_valid(given):
+        return Conformed(completer.settle(given), tuple(lost))
+    data, dropped, repaired = completer.complete(given)
+    return Conformed(completer.settle(data) if repaired else data, (*lost, *dropped))
 
 
-def _complete(given: Json, schema: Json, shapers: list[Shaper], validator: Any) -> tuple[Json, list[Dropped]]:
-    shaper, shaped = _shaped(given, schema, shapers)
-    if isinstance(shaped, Missing) or shaper.unfilled:
-        missing = [p or "the whole value" for p in shaper.unfilled or [""]]
-        names = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-        raise UnfilledValue(f"no value for {names}, required and not allowed to be null; allow null there or make it optional")
-    if validator.is_valid(shaped):
-        return shaped, shaper.dropped
-    repair = Repair(shaped, schema, shaper, validator)
-    repair.run()
-    return repair.data, shaper.dropped
+@dataclass(frozen=True, slots=True)
+class _Completer:
+    schema: Json
+    views: Views
+    validator: Any
+    leaves: Leaves
+    everything: bool
 
+    def complete(self, given: Json) -> tuple[Json, list[Dropped], bool]:
+        """A valid value, what was given up for it, and whether it had to be repaired."""
+        shaper, shaped = self._shaped(given)
+        if isinstance(shaped, Missing) or shaper.unfilled:
+            missing = [p or "the whole value" for p in shaper.unfilled or [""]]
+            names = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+            raise UnfilledValue(f"no value for {names}, required and not allowed to be null; allow null there or make it optional")
+        if self.validator.is_valid(shaped):
+            return shaped, shaper.dropped, False
+        repair = Repair(shaped, self.schema, shaper, self.validator)
+        repair.run()
+        return repair.data, shaper.dropped, True
 
-def _shaped(given: Json, schema: Json, shapers: list[Shaper]) -> tuple[Shaper, Any]:
-    """The first of the shapers whose result is not too large, and its result."""
-    for shaper in shapers[:-1]:
+    def settle(self, valid: Json) -> Json:
+        """A valid value with what is missing added, unless that would cost content or not be the same a second time."""
+        done = self._without_loss(valid)
+        if done is None or not done[1]:
+            return valid if done is None else done[0]
+        again = self._without_loss(done[0])
+        return done[0] if again is not None and json.dumps(again[0]) == json.dumps(done[0]) else valid
+
+    def _without_loss(self, valid: Json) -> tuple[Json, bool] | None:
         try:
-            return shaper, shaper.shape(given, schema)
-        except TooMuchToFill as error:
-            _log.debug("leaving optional objects out: %s", error)
-    return shapers[-1], shapers[-1].shape(given, schema)
+            data, dropped, repaired = self.complete(valid)
+        except ExtractionError:
+            return None
+        return None if any(has_content(d.value) for d in dropped) else (data, repaired)
+
+    def _shaped(self, given: Json) -> tuple[Shaper, Any]:
+        """The shaped value, with missing optional objects written out unless the result would be too large."""
+        if self.everything:
+            shaper = Shaper(self.views, self.leaves)
+            try:
+                return shaper, shaper.shape(given, self.schema)
+            except TooMuchToFill as error:
+                _log.debug("leaving optional objects out: %s", error)
+        shaper = Shaper(self.views, self.leaves, everything=False)
+        return shaper, shaper.shape(given, self.schema)
 
 
 def writes_everything(schema: Json, views: Views, leaves: Leaves) -> bool:

@@ -64,8 +64,12 @@ class Rewriter:
             if alone and key != "$ref" and key not in kw.ANNOTATIONS:
                 continue
             self._keyword(out, key, value, base, wide)
-        if len(out.get("allOf", ())) == 1 and not set(out) & set(out["allOf"][0]):
-            out |= out.pop("allOf")[0]
+        if "oneOf" in schema and "oneOf" not in out and not alone:
+            wide_options = self._one_of(schema["oneOf"], base)
+            if set(out) & {"anyOf", "not"}:
+                out["allOf"] = [*out.get("allOf", ()), wide_options]
+            else:
+                out |= wide_options
         if any(schema.get(key) is True for key in kw.NULLABLE):
             return with_null(out)
         return out
@@ -86,9 +90,7 @@ class Rewriter:
             out[key] = [self._position(sub, base, wide) for sub in value]
         elif key in kw.VALUE_SCHEMAS:
             out[key] = self._position(value, base, wide)
-        elif key == "oneOf" and wide and self.relaxes(value, base):
-            out.setdefault("allOf", []).append(self._one_of(value, base))
-        elif key in kw.SAME_LISTS:
+        elif key in kw.SAME_LISTS and not (key == "oneOf" and wide and self.relaxes(value, base)):
             options = [self._write(sub, base, wide) for sub in value]
             out[key] = options if key == "oneOf" else [*out.get(key, []), *unique(options)]
         elif key in kw.SAME_SCHEMAS:
@@ -97,7 +99,7 @@ class Rewriter:
             out[key] = {name: self._write(sub, base, wide) for name, sub in value.items()}
         elif key in kw.TEST_SCHEMAS:
             out[key] = self._write(value, base, False)
-        else:
+        elif key != "oneOf":
             out[key] = value
 
     def _one_of(self, options: list[Json], base: str) -> Json:
