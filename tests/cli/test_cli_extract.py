@@ -1,5 +1,6 @@
 """`pagelift extract` from the outside: streams, formats, files, exit codes."""
 
+import contextlib
 import csv
 import io
 import json
@@ -105,7 +106,7 @@ def test_folders_become_lines_in_order_and_one_bad_file_does_not_stop_the_rest(r
     assert "in/broken.pdf" in result.err
     assert result.code == 4
     assert run("in", "--jobs", "3").out.count("\n") == 3
-    assert run("in", "in/a.pdf", "in").out.count("\n") == 3
+    assert run("in", "in/a.pdf", "./in/../in").out.count("\n") == 3
 
 
 @pytest.mark.usefixtures("folder")
@@ -153,6 +154,8 @@ def test_csv(run: Callable[..., Result]) -> None:
         (["in/a.pdf", "--no-such-option"], 1, "--no-such-option"),
         (["in/a.pdf", "--password", "a", "--password-file", "b"], 1, "--password-file"),
         (["in/a.pdf", "--password-file", "missing"], 1, "missing"),
+        (["in/a.pdf", "--out", "in/notes.txt"], 1, "notes.txt"),
+        (["in/a.pdf", "--pages", ""], 1, "1-3,7"),
         ([], 1, "INPUT"),
     ],
 )
@@ -231,3 +234,24 @@ def test_interrupting_leaves_what_is_done(folder: Path, pdf: Callable[..., bytes
     assert all("data" in json.loads(line) or "error" in json.loads(line) for line in lines)
     assert b"interrupted after" in errors
     assert b"Traceback" not in errors
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo terminals")
+def test_a_terminal_sees_a_progress_bar_and_the_results_stay_clean(folder: Path) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    with (folder / "results").open("wb") as results:
+        command = [*COMMAND, "extract", "in", "--schema", json.dumps(SCHEMA)]
+        started = subprocess.Popen(command, stdout=results, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # how the end of a pseudo terminal shows on Linux
+            while part := os.read(ours, 4096):
+                shown += part
+        assert started.wait(timeout=30) == 4
+    os.close(ours)
+    assert b"documents" in shown
+    assert b"3/3" in shown
+    assert b"in/broken.pdf" in shown
+    assert len([json.loads(line) for line in (folder / "results").read_text().splitlines()]) == 3

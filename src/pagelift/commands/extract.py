@@ -18,7 +18,7 @@ from pagelift.commands import ExitCode, say
 from pagelift.commands.inputs import Input, find_inputs, is_batch
 from pagelift.commands.sinks import ArraySink, CsvSink, Failure, FolderSink, Format, JsonSink, LinesSink, Sink
 from pagelift.commands.tables import Table
-from pagelift.core import ConfigError, Extraction, Limits, PageliftError
+from pagelift.core import ConfigError, DocumentError, Extraction, Limits, PageliftError
 from pagelift.core.annotate import annotated_pages, as_png
 from pagelift.core.files import write_atomic
 from pagelift.documents.client import shut_down
@@ -173,7 +173,7 @@ def _annotate(folder: Path, document: Input, extraction: Extraction) -> None:
         for number, picture in annotated_pages(extraction):
             written.append(folder / document.place.with_name(f"{document.place.name}-page-{number}.png"))
             write_atomic(written[-1], as_png(picture))
-    except PageliftError as error:
+    except DocumentError as error:
         say(f"warning: {document.source}: pictures are missing: {error}")
     for path in written:
         say(f"annotated page: {path}")
@@ -189,6 +189,6 @@ def _progress(total: int, stdout_is_free: bool) -> Iterator[Callable[[], None]]:
     from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
         task = bar.add_task("documents", total=total)
         yield lambda: bar.advance(task)

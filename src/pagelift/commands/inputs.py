@@ -28,7 +28,8 @@ def find_inputs(arguments: Sequence[str], skip: Collection[Path] = ()) -> list[I
     skip: folders inside those, such as the output folder. Results keep the folders below the deepest folder that all
     inputs share, and are named after the document without its suffix; with it where two would have the same name.
     """
-    sources = list(dict.fromkeys(_sources(arguments, {os.path.realpath(folder) for folder in skip})))
+    found = _sources(arguments, {os.path.realpath(folder) for folder in skip})
+    sources = list({source if source == STDIN else os.path.abspath(source): source for source in found}.values())
     roots = [os.path.abspath(a) if os.path.isdir(a) else os.path.dirname(os.path.abspath(a)) for a in arguments if a != STDIN]
     try:
         shared = os.path.commonpath(roots) if roots else ""

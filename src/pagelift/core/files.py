@@ -6,16 +6,21 @@ import os
 import secrets
 from pathlib import Path
 
+from pagelift.core.errors import ConfigError
+
 
 def write_atomic(path: Path, content: str | bytes) -> None:
-    """Write `content` (text as UTF-8) under a temporary name beside `path`, then rename; missing folders are made.
+    """Write `content` under a temporary name beside `path`, then rename; missing folders are made.
 
-    Raises OSError; nothing is left behind then.
+    Text is written as UTF-8, half surrogates as backslash escapes. Raises ConfigError; nothing is left behind then.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{secrets.token_hex(8)}.part"
     try:
-        temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_bytes(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{path}: it cannot be written ({error.strerror or error}); choose another place") from error
