@@ -158,6 +158,13 @@ def test_references_beside_other_keywords_by_draft():
     assert [r.status for r in check_schema(seven).rows if r.keyword == "maxLength"] == ["advisory"]
 
 
+@pytest.mark.parametrize("draft", ["draft-04/schema#", "draft-07/schema#"])
+def test_reference_to_a_meta_schema_is_any_value(draft):
+    schema = Schema.load({"$schema": f"http://json-schema.org/{draft}", "properties": {"s": {"$ref": f"http://json-schema.org/{draft}"}}})
+    assert schema.is_valid({"s": {"type": 3}})
+    assert [row.status for row in schema.report.rows if row.keyword == "$ref"] == ["advisory"]
+
+
 def test_draft_differences():
     four = Schema.load({"$schema": "http://json-schema.org/draft-04/schema#", "type": "number", "minimum": 1, "exclusiveMinimum": True})
     assert not four.is_valid(1)

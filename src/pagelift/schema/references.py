@@ -105,7 +105,7 @@ class References:
     def target(self, pointer: str) -> tuple[Json, str]:
         """The schema at `pointer` and the base address around it. Raises InvalidSchema when there is none."""
         if pointer == META_SCHEMA:
-            return True, ""
+            return {}, ""  # not `true`, which draft 4 does not know
         if pointer not in self._targets:
             value, base = self.document, self._targets[""][1] if "" in self._targets else ""
             at = ""
