@@ -16,12 +16,15 @@ LINES = ["Invoice 4711", "Total 119.00"]
 CONTENT = text(72, 700, "Invoice 4711") + text(72, 650, "Total 119.00")
 
 
-def hostile_documents(mutations: int = 60, seed: int = 1) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each file. mutations: number of randomly damaged files, the same for the same seed."""
+def hostile_documents(mutations: int = 60, seed: int = 1, scale: float = 1.0) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each file. mutations: number of randomly damaged files, the same for the same seed.
+
+    scale: size of the bombs; smaller ones are made and defused faster.
+    """
     yield from _not_documents()
     yield from _structures()
     yield from _pages()
-    yield from _bombs()
+    yield from _bombs(scale)
     yield from _recursions()
     yield from _images()
     yield from _mutations(mutations, seed)
@@ -100,13 +103,13 @@ def _pages() -> Iterator[tuple[str, bytes]]:
     yield "five-thousand-pages.pdf", assemble(objects)
 
 
-def _bombs() -> Iterator[tuple[str, bytes]]:
-    yield "flate-bomb.pdf", pdf(deflated(bytes(200_000_000)))
-    yield "double-flate-bomb.pdf", pdf(deflated(bytes(300_000_000), times=2))
-    yield "operators-bomb.pdf", pdf(deflated(b"0 0 m 1 1 l S\n" * 3_000_000))
-    yield "text-bomb.pdf", pdf(deflated((text(72, 700, "all work and no play makes a dull page ") * 40_000).encode()))
-    yield "many-objects.pdf", pdf(deflated(b"".join(b"%d %d 50 20 re S\n" % (n % 500, n % 700) for n in range(100_000))))
-    yield "deep-save.pdf", pdf(deflated(b"q " * 2_000_000))
+def _bombs(scale: float) -> Iterator[tuple[str, bytes]]:
+    yield "flate-bomb.pdf", pdf(deflated(bytes(int(200e6 * scale))))
+    yield "double-flate-bomb.pdf", pdf(deflated(bytes(int(300e6 * scale)), times=2))
+    yield "operators-bomb.pdf", pdf(deflated(b"0 0 m 1 1 l S\n" * int(3e6 * scale)))
+    yield "text-bomb.pdf", pdf(deflated((text(72, 700, "all work and no play makes a dull page ") * int(40_000 * scale)).encode()))
+    yield "many-objects.pdf", pdf(deflated(b"".join(b"%d %d 50 20 re S\n" % (n % 500, n % 700) for n in range(int(100_000 * scale)))))
+    yield "deep-save.pdf", pdf(deflated(b"q " * int(2e6 * scale)))
     yield "deep-arrays.pdf", pdf(CONTENT, f"/MediaBox [0 0 612 792] /X {'[' * 20_000}{']' * 20_000}")
     yield "deep-dictionaries.pdf", pdf(CONTENT, f"/MediaBox [0 0 612 792] /X {'<< /X ' * 5_000}{'>>' * 5_000}")
     for name, side, bits, colors in (("huge-image", 60_000, 1, "/DeviceGray"), ("huge-color-image", 30_000, 8, "/DeviceRGB")):
@@ -117,12 +120,18 @@ def _bombs() -> Iterator[tuple[str, bytes]]:
         entries = f"/Subtype /Image /Width 5000 /Height 5000 /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /{name}"
         picture = stream(random.Random(3).randbytes(2000), entries)
         yield f"image-{name}.pdf", pdf("q 600 0 0 700 0 0 cm /Im1 Do Q", resources="/XObject << /Im1 6 0 R >>", extra={6: picture})
-    yield "pattern-storm.pdf", pdf(
-        "/Pattern cs /P1 scn 0 0 612 792 re f",
-        resources="/Pattern << /P1 6 0 R >>",
-        extra={
-            6: stream("0 0 0.01 0.01 re f", "/PatternType 1 /PaintType 1 /TilingType 1 /BBox [0 0 1 1] /XStep 0.001 /YStep 0.001 /Resources << >>")
-        },
+    yield (
+        "pattern-storm.pdf",
+        pdf(
+            "/Pattern cs /P1 scn 0 0 612 792 re f",
+            resources="/Pattern << /P1 6 0 R >>",
+            extra={
+                6: stream(
+                    "0 0 0.01 0.01 re f",
+                    "/PatternType 1 /PaintType 1 /TilingType 1 /BBox [0 0 1 1] /XStep 0.001 /YStep 0.001 /Resources << >>",
+                )
+            },
+        ),
     )
 
 
@@ -132,16 +141,22 @@ def _recursions() -> Iterator[tuple[str, bytes]]:
     yield "form-in-itself.pdf", pdf("/Fm1 Do", resources=resources, extra={6: stream("/Fm1 Do", form)})
     yield "forms-in-each-other.pdf", pdf("/Fm1 Do", resources=resources, extra={6: stream("/Fm2 Do", form), 7: stream("/Fm1 Do", form)})
     levels = {
-        n: stream(f"/Fm{n + 1} Do " * 10, f"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /Fm{n + 1} {n + 1} 0 R >> >>")
+        n: stream(
+            f"/Fm{n + 1} Do " * 10, f"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /Fm{n + 1} {n + 1} 0 R >> >>"
+        )
         for n in range(6, 14)
     }
     yield "exponential-forms.pdf", pdf("/Fm6 Do", resources="/XObject << /Fm6 6 0 R >>", extra={**levels, 14: stream("0 0 1 1 re f", form)})
     glyphs = "/Encoding << /Differences [65 /a] >> /FirstChar 65 /LastChar 65 /Widths [1000] /FontBBox [0 0 1 1] /FontMatrix [1 0 0 1 0 0]"
     type3 = f"<< /Type /Font /Subtype /Type3 /CharProcs << /a 7 0 R >> {glyphs} /Resources << /Font << /F2 6 0 R >> >> >>"
-    yield "font-in-itself.pdf", pdf(
-        "BT /F2 12 Tf (AAAA) Tj ET", resources="/Font << /F2 6 0 R >>", extra={6: type3, 7: stream("BT /F2 1 Tf (AAAA) Tj ET")}
+    yield (
+        "font-in-itself.pdf",
+        pdf("BT /F2 12 Tf (AAAA) Tj ET", resources="/Font << /F2 6 0 R >>", extra={6: type3, 7: stream("BT /F2 1 Tf (AAAA) Tj ET")}),
     )
-    yield "contents-array-loop.pdf", pdf(CONTENT).replace(b"/Contents 4 0 R", b"/Contents 6 0 R").replace(b"\nxref", b"\n6 0 obj\n[6 0 R 6 0 R]\nendobj\nxref")
+    yield (
+        "contents-array-loop.pdf",
+        pdf(CONTENT).replace(b"/Contents 4 0 R", b"/Contents 6 0 R").replace(b"\nxref", b"\n6 0 obj\n[6 0 R 6 0 R]\nendobj\nxref"),
+    )
     fields = "/AcroForm << /Fields [6 0 R] /DA (/F1 0 Tf) /NeedAppearances true >>"
     loop = "<< /FT /Tx /T (a) /V (x) /Kids [7 0 R] /Parent 7 0 R >>"
     widget = "<< /Type /Annot /Subtype /Widget /Rect [10 10 99999999 30] /Parent 6 0 R /Kids [6 0 R] >>"

@@ -39,7 +39,9 @@ def assemble(objects: dict[int, bytes | str], trailer: str = "", root: int = 1) 
     return out.getvalue()
 
 
-def pdf(content: bytes | str, page: str = "/MediaBox [0 0 612 792]", resources: str = "", extra: dict[int, bytes | str] | None = None) -> bytes:
+def pdf(
+    content: bytes | str, page: str = "/MediaBox [0 0 612 792]", resources: str = "", extra: dict[int, bytes | str] | None = None
+) -> bytes:
     """A PDF file of one page. Object 4 is its content, 5 the font /F1; further objects from 6 on."""
     objects: dict[int, bytes | str] = {
         1: "<< /Type /Catalog /Pages 2 0 R >>",

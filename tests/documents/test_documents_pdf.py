@@ -82,17 +82,19 @@ def test_a_hyphen_at_the_end_of_a_line_is_kept() -> None:
 
 def test_mapped_characters() -> None:
     """A ligature is spelled out, a combining accent composed, a character beyond the 16-bit plane kept whole."""
-    mapping = "1 begincodespacerange <00> <FF> endcodespacerange 4 beginbfchar <41> <FB01> <42> <0065> <43> <0301> <44> <D83DDE00> endbfchar"
+    mapping = "1 begincodespacerange <00> <FF> endcodespacerange 5 beginbfchar <45> <00660066> <41> <FB01> <42> <0065> <43> <0301> <44> <D83DDE00> endbfchar"
     font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 7 0 R >>"
     cmap = f"/CIDInit /ProcSet findresource begin begincmap /CMapName /X def {mapping} endcmap end"
-    content = "BT /F2 12 Tf 72 700 Td (A) Tj 60 0 Td (BC) Tj 60 0 Td (D) Tj ET"
-    assert words_of(pdf(content, resources="/Font << /F2 6 0 R >>", extra={6: font, 7: stream(cmap)})) == ["fi", "é", "\U0001f600"]
+    content = "BT /F2 12 Tf 72 700 Td (A) Tj 60 0 Td (BC) Tj 60 0 Td (D) Tj 60 0 Td (E) Tj ET"
+    assert words_of(pdf(content, resources="/Font << /F2 6 0 R >>", extra={6: font, 7: stream(cmap)})) == ["fi", "é", "\U0001f600", "ff"]
 
 
 def test_bold_by_font_and_by_stroke() -> None:
     bold = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>"
     content = text(72, 700, "plain") + text(72, 680, "stroked", more="2 Tr") + "BT /F2 12 Tf 72 600 Td (bold) Tj ET"
-    page = page_of(pdf(content, resources="/Font << /F1 5 0 R /F2 6 0 R >>", extra={6: bold}).replace(b"/Font << /F1 5 0 R >> /Font", b"/Font"))
+    page = page_of(
+        pdf(content, resources="/Font << /F1 5 0 R /F2 6 0 R >>", extra={6: bold}).replace(b"/Font << /F1 5 0 R >> /Font", b"/Font")
+    )
     assert {w.text: w.bold for w in page.content.words} == {"plain": False, "stroked": True, "bold": True}
 
 

@@ -24,7 +24,7 @@ from pagelift.documents.wire import Header
 
 # Importing a plugin registers its format; no other format is ever tried on a file.
 PLUGINS = (BmpImagePlugin, GifImagePlugin, JpegImagePlugin, MpoImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin)
-FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "TIFF")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")  # a JPEG of several pictures opens as MPO
 MAX_SIDE_PX = 30_000
 ORIENTATION = 0x0112
 MIN_DPI, MAX_DPI = 72.0, 1200.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -17,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 DETECTION_PIXELS = 0.8e6  # area of the picture in which lines are looked for
-FINE_DETECTION_PIXELS = 2.6e6  # the same where the lines turn out to be small
-SMALL_LINE_PX = 10  # median line height in the first detection below which the second is worth its time
+FINE_DETECTION_PIXELS = 1.6e6  # the same where the lines turn out to be small
+SMALL_LINE_PX = 13  # median line height in the first detection below which the second is worth its time
+MARGIN_PX = 40
+MIN_CONTRAST = 24  # of 255
 MIN_SCORE = 0.5
 UPRIGHT_SAMPLE = 16  # lines that vote on whether the picture stands upside down
 TALL = 1.5  # height by width of a line that runs vertically
@@ -61,28 +64,53 @@ def picture_from_rows(rows: bytes, size_px: tuple[int, int], stride: int, mode: 
 @lru_cache(maxsize=1)
 def _engine(threads: int) -> Any:
     logging.disable(logging.CRITICAL)
+    from omegaconf import flag_override
+    from onnxruntime import InferenceSession, SessionOptions
     from rapidocr import RapidOCR
 
     cv2.setNumThreads(threads)
-    parameters = {
-        "Global.log_level": "critical",
-        "Global.max_side_len": 100_000,
-        "Det.limit_side_len": 32,
-        "EngineConfig.onnxruntime.intra_op_num_threads": threads,
-    }
-    engine = RapidOCR(params=parameters)
+    options = SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    options.enable_cpu_mem_arena = False
+    # Threads that spin while they wait make everything several times slower as soon as the machine has other work.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    engine = RapidOCR(params={"Global.log_level": "critical", "Global.max_side_len": 100_000, "Det.limit_side_len": 32})
+    models = Path(engine.cfg.Global.model_root_dir)
+    for section, pattern in ((engine.cfg.Det, "*_det_*.onnx"), (engine.cfg.Cls, "*_cls_*.onnx"), (engine.cfg.Rec, "*_rec_*.onnx")):
+        with flag_override(section, "allow_objects", True):
+            section.session = InferenceSession(str(next(models.glob(pattern))), options, providers=["CPUExecutionProvider"])
     blank = np.full((48, 160, 3), 255, np.uint8)
     engine(blank, use_det=False, use_cls=True, use_rec=True)  # loads the models, which are public attributes from then on
     return engine
 
 
 def _detect(engine: Any, picture: Picture) -> list[Quad]:
-    """Quads of the text lines; looked for again in a larger picture where they are small."""
-    quads = _detect_at(engine, picture, DETECTION_PIXELS)
-    reduction = (DETECTION_PIXELS / (picture.shape[0] * picture.shape[1])) ** 0.5
+    """Quads of the text lines in the inked part of a picture; looked for again at a larger size where they are small.
+
+    The blank part is left out, because the detector overlooks a single line on an otherwise empty page.
+    """
+    x, y, width_px, height_px = _inked(picture)
+    if not width_px:
+        return []
+    inked = np.ascontiguousarray(picture[y : y + height_px, x : x + width_px])
+    quads = _detect_at(engine, inked, DETECTION_PIXELS)
+    reduction = (DETECTION_PIXELS / (width_px * height_px)) ** 0.5
     if quads and reduction < 1 and median(_height(q) for q in quads) * reduction < SMALL_LINE_PX:
-        quads = _detect_at(engine, picture, FINE_DETECTION_PIXELS)
-    return quads
+        quads = _detect_at(engine, inked, FINE_DETECTION_PIXELS)
+    return [q + np.array([x, y], np.float32) for q in quads]
+
+
+def _inked(picture: Picture) -> tuple[int, int, int, int]:
+    """Left, top, width and height of what differs from the picture's ground colour, with a margin; zeros if nothing does."""
+    gray = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY)
+    ground = int(np.median(gray[::4, ::4]))
+    x, y, width_px, height_px = cv2.boundingRect((cv2.absdiff(gray, np.full_like(gray, ground)) > MIN_CONTRAST).astype(np.uint8))
+    if not width_px or not height_px:
+        return 0, 0, 0, 0
+    left, top = max(x - MARGIN_PX, 0), max(y - MARGIN_PX, 0)
+    right, bottom = min(x + width_px + MARGIN_PX, gray.shape[1]), min(y + height_px + MARGIN_PX, gray.shape[0])
+    return left, top, right - left, bottom - top
 
 
 def _detect_at(engine: Any, picture: Picture, pixels: float) -> list[Quad]:

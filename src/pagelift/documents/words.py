@@ -87,8 +87,8 @@ def _runs(characters: Iterable[Character | None]) -> list[Run]:
         if turn:
             start, low, end, high = _along(start, low, end, high, turn)
         if run is not None and run.turn == turn and _continues(run, character, start, low, end, high):
-            if text == run.text_before and abs(start - run.start_before) < MAX_REPEAT_SHIFT * (high - low):
-                continue  # bold by double printing
+            if text == run.text_before and _is_second_print(run, character_style, start, high - low):
+                continue
             run.start, run.end = min(run.start, start), max(run.end, end)
             run.low, run.high = min(run.low, low), max(run.high, high)
             run.characters.append(text)
@@ -97,6 +97,15 @@ def _runs(characters: Iterable[Character | None]) -> list[Run]:
             runs.append(run)
         run.text_before, run.start_before = text, start
     return runs
+
+
+def _is_second_print(run: Run, style: Style, start: float, height: float) -> bool:
+    """Whether a character repeats the one before it at nearly the same place: bold by double printing.
+
+    At the very same place and in the same text object it is a part of a ligature ("ff").
+    """
+    shift = abs(start - run.start_before)
+    return shift < MAX_REPEAT_SHIFT * height and not (shift == 0 and style is run.style)
 
 
 def _along(left: float, bottom: float, right: float, top: float, turn: int) -> Rectangle:
@@ -112,7 +121,7 @@ def _continues(run: Run, character: Character, start: float, low: float, end: fl
     height = max(high - low, 0.5)
     text, style = character[0], character[5]
     if abs(low + high - run.low - run.high) < 2 * MAX_SHIFT * height:
-        if -MAX_OVERLAP * height < start - run.end < MAX_GAP * height:
+        if -MAX_OVERLAP * height < start - run.end < MAX_GAP * height or (start == run.start_before and style is run.style):
             return True
         if text >= RIGHT_TO_LEFT and -MAX_OVERLAP * height < run.start - end < MAX_GAP * height:
             return unicodedata.bidirectional(text) in ("R", "AL", "NSM")

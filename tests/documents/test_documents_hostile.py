@@ -1,0 +1,62 @@
+"""No file crashes, hangs or fills the memory: each gives a valid result within the limits, or a documented error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hostile import hostile_documents
+
+from pagelift.core import DocumentError, Limits
+from pagelift.documents import open_document
+
+LIMITS = Limits(page_seconds=4, open_seconds=4, page_pixels=2_000_000)
+
+
+def outcome(named: tuple[str, bytes]) -> tuple[str, str, float]:
+    """Name, result or error, and seconds."""
+    name, content = named
+    started = time.monotonic()
+    try:
+        with open_document(content, name=name, limits=LIMITS, ocr="never") as document:
+            page = document.page(1)
+            assert page.content.width_pt > 0
+            assert page.content.height_pt > 0
+            picture = page.image(50)
+            assert 0 < picture.width * picture.height <= LIMITS.page_pixels
+            result = "ok"
+    except DocumentError as error:
+        assert str(error).startswith(f"{name}: ")
+        result = type(error).__name__
+    return name, result, time.monotonic() - started
+
+
+def test_hostile_documents() -> None:
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(outcome, hostile_documents(scale=0.1)))
+    assert len(results) > 150
+    assert max(seconds for *_, seconds in results) < 30
+    by_name = {name: result for name, result, _ in results}
+    expected = {
+        "empty.pdf": "CorruptDocument",
+        "text-named.pdf": "UnsupportedDocument",
+        "encrypted.pdf": "PasswordRequired",
+        "five-thousand-pages.pdf": "LimitExceeded",
+        "zero-pages.pdf": "CorruptDocument",
+        "page-two-billion-points.pdf": "ok",
+        "png-100000x100000.png": "LimitExceeded",
+        "form-in-itself.pdf": "ok",
+        "broken-exif.jpg": "ok",
+        "noise-before-header.pdf": "ok",
+    }
+    assert {name: by_name[name] for name in expected} == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="resource is POSIX only")
+def test_memory_of_all_workers_stayed_below_two_gigabytes() -> None:
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit < 2_000_000_000
