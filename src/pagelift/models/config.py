@@ -77,7 +77,7 @@ class VisionConfig:
 class ModelConfig:
     """A whole model. vision and the token ids of pictures are None for a text-only checkpoint.
 
-    quantization: the `quantization` object as it is in the file, {} when the checkpoint is not quantized.
+    quantization: the `quantization` and `quantization_config` objects of the file in one, {} when the checkpoint is not quantized.
     """
 
     model_type: str
@@ -162,7 +162,8 @@ def parse_config(values: Any) -> ModelConfig:
     text = root.section("text_config") if whole else root
     vision = root.section("vision_config") if whole and root.values.get("vision_config") is not None else None
     tied_in = root if "tie_word_embeddings" in root.values else text
-    quantization = next((root.section(k).values for k in ("quantization", "quantization_config") if k in root.values), {})
+    # MLX files say it twice; where the two differ, `quantization` is the one that MLX reads.
+    given = [root.section(key).values for key in ("quantization_config", "quantization") if root.values.get(key) is not None]
     return ModelConfig(
         model_type=root.values["model_type"],
         text=_text(text),
@@ -170,7 +171,7 @@ def parse_config(values: Any) -> ModelConfig:
         tied_embeddings=tied_in.flag("tie_word_embeddings", False),
         image_token=root.token("image_token_id") if vision else None,
         video_token=root.token("video_token_id") if vision else None,
-        quantization=quantization,
+        quantization={key: value for values in given for key, value in values.items()},
     )
 
 

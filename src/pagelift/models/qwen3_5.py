@@ -161,6 +161,7 @@ class LayerBuilder:
         """The output head: its own weights, or the embeddings where they are tied."""
         text = self._config.text
         if self._config.tied_embeddings:
+            self._weights.drop_tied_head()
             return self._backend.load_linear(Linear(embeddings))
         return self._linear("lm_head", text.vocab_size, text.hidden_size)
 

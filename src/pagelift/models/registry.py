@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from pagelift.core.errors import WeightsError
 from pagelift.models.config import load_config
 from pagelift.models.step import Model
 from pagelift.weights import WeightReader, load_checkpoint
+
+log = logging.getLogger(__name__)
 
 ARCHITECTURES = {
     "qwen3_5": "pagelift.models.qwen3_5:Qwen35",
@@ -25,5 +29,8 @@ def open_model(folder: Path, backend: Backend) -> Model:
         raise WeightsError(f"model type {config.model_type!r} is not supported; supported are {', '.join(ARCHITECTURES)}")
     module, attribute = ARCHITECTURES[config.model_type].split(":")
     reader = WeightReader(load_checkpoint(folder), config.quantization)
+    if config.vision and not reader.has("vision."):
+        log.warning("%s describes a vision tower but holds none of its weights; it is used as a text-only model", folder)
+        config = replace(config, vision=None)
     model: Model = getattr(import_module(module), attribute)(backend, config, reader)
     return model

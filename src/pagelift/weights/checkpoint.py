@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ INDEX = "model.safetensors.index.json"
 
 # Longest prefixes first. "model." alone is a text-only HF checkpoint.
 PREFIXES = (
+    ("model.language_model.visual.", "vision."),
     ("model.language_model.", "text."),
     ("language_model.model.", "text."),
     ("language_model.lm_head.", "lm_head."),
@@ -42,8 +43,10 @@ class Checkpoint:
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Map all safetensors files of a folder. Raises WeightsError when one is missing or damaged, or a name is unknown."""
     mapped: dict[str, HostTensor] = {}
-    for file in _files(folder):
-        for name, tensor in map_file(file).items():
+    for file, listed in _files(folder).items():
+        found = map_file(file)
+        _check_index(file, listed, found)
+        for name, tensor in found.items():
             if name in mapped:
                 raise WeightsError(f"{file}: tensor {name} is in another file of the checkpoint too")
             mapped[name] = tensor
@@ -80,19 +83,36 @@ def tell_layout(folder: Path, tensors: Mapping[str, HostTensor]) -> Layout:
     return layouts.pop()
 
 
-def _files(folder: Path) -> Iterable[Path]:
-    """The weight files: those that the index lists, else every *.safetensors. Raises WeightsError when there are none."""
+def _files(folder: Path) -> dict[Path, set[str] | None]:
+    """The weight files, each with the tensors that the index says it holds; without an index, model*.safetensors or what there is."""
     index = folder / INDEX
     if not index.exists():
-        files = sorted(folder.glob("*.safetensors"))
+        found = [folder / "model.safetensors"] if (folder / "model.safetensors").is_file() else sorted(folder.glob("model*.safetensors"))
+        files = found or sorted(folder.glob("*.safetensors"))
         if not files:
-            raise WeightsError(f"{folder} has no .safetensors file")
-        return files
+            raise WeightsError(f"{folder} has no .safetensors file; a checkpoint keeps its weights in them")
+        return dict.fromkeys(files)
     try:
-        names = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WeightsError(f"{index} is damaged: {error}") from error
-    for name in names:
+        places = json.loads(index.read_bytes())["weight_map"].items()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise WeightsError(f"{index} is damaged ({type(error).__name__}: {error}); fetch the checkpoint again") from error
+    listed: dict[Path, set[str] | None] = {}
+    for tensor, name in places:
         if not isinstance(name, str) or Path(name).name != name or not (folder / name).is_file():
             raise WeightsError(f"{index} lists {name!r}, which is not a file of the folder; fetch the checkpoint again")
-    return [folder / name for name in names]
+        names = listed.setdefault(folder / name, set())
+        assert names is not None
+        names.add(tensor)
+    if not listed:
+        raise WeightsError(f"{index} lists no tensor; fetch the checkpoint again")
+    return listed
+
+
+def _check_index(file: Path, listed: set[str] | None, found: Mapping[str, HostTensor]) -> None:
+    """Raises WeightsError when the index and the file do not name the same tensors, `mtp.*` apart."""
+    if listed is None:
+        return
+    for fault, names in (("lacks", listed - found.keys()), ("holds besides those of the index", found.keys() - listed)):
+        wrong = sorted(name for name in names if not IGNORED.match(name))
+        if wrong:
+            raise WeightsError(f"{file} {fault} {len(wrong)} tensors, first {wrong[0]}; the index and the file do not belong together")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pagelift.backends.tensors import Dense, Floats, HostTensor, Linear, Matrix, Packed
+from pagelift.backends.tensors import BITS, GROUP_SIZES, Dense, Floats, HostTensor, Linear, Matrix, Packed
 from pagelift.core.errors import WeightsError
-from pagelift.weights.checkpoint import Checkpoint
+from pagelift.weights.checkpoint import IGNORED, PREFIXES, Checkpoint, canonical_name
 
 
 class WeightReader:
@@ -21,7 +21,8 @@ class WeightReader:
 
     def __init__(self, checkpoint: Checkpoint, quantization: Mapping[str, Any]) -> None:
         self._checkpoint = checkpoint
-        self._quantization = quantization
+        self._defaults = {key: value for key, value in quantization.items() if not isinstance(value, Mapping | bool)}
+        self._overrides = _overrides(quantization)
         self._left = dict(checkpoint.tensors)
 
     def linear(self, name: str, out_features: int, in_features: int, bias: bool = False) -> Linear:
@@ -64,6 +65,20 @@ class WeightReader:
         matrix = Dense(HostTensor(array.reshape(out_features, -1), weight.dtype))
         return Linear(matrix, self._take(f"{name}.bias", (out_features,)))
 
+    def has(self, prefix: str) -> bool:
+        """Whether any tensor not asked for yet has a name that starts with `prefix`."""
+        return any(name.startswith(prefix) for name in self._left)
+
+    def drop_tied_head(self) -> None:
+        """Pass over an `lm_head` stored beside the embeddings it is tied to. Raises WeightsError when it is not the same matrix."""
+        for part in ("weight", "scales", "biases"):
+            head, table = self._left.pop(f"lm_head.{part}", None), self._checkpoint.tensors.get(f"text.embed_tokens.{part}")
+            if head is not None and (table is None or head.dtype != table.dtype or not np.array_equal(head.array, table.array)):
+                raise WeightsError(
+                    f"{self._checkpoint.folder}: config.json ties the head to the embeddings, but the file holds another "
+                    f"{self._checkpoint.original[f'lm_head.{part}']}; set tie_word_embeddings to false if that one is meant"
+                )
+
     def finish(self) -> None:
         """Raises WeightsError when the checkpoint holds tensors that the model did not ask for."""
         if self._left:
@@ -87,13 +102,20 @@ class WeightReader:
 
     def _format(self, name: str) -> tuple[int, int]:
         """Bits and group size of a packed module: its own override in config.json, else the defaults there."""
-        module = self._checkpoint.original[f"{name}.scales"].removesuffix(".scales")
-        override = self._quantization.get(module, {})
-        values = {**self._quantization, **override} if isinstance(override, Mapping) else {}
+        override = self._overrides.get(name, {})
+        values = {**self._defaults, **override} if isinstance(override, Mapping) else self._defaults if override else {}
         bits, group_size, mode = values.get("bits"), values.get("group_size"), values.get("mode", "affine")
-        if type(bits) is not int or type(group_size) is not int or group_size < 1 or mode != "affine":
+        if bits not in BITS or group_size not in GROUP_SIZES or type(bits) is not int or type(group_size) is not int or mode != "affine":
+            module = self._checkpoint.original[f"{name}.scales"].removesuffix(".scales")
             raise WeightsError(
-                f"{self._checkpoint.folder}: {module} is packed, but config.json does not give bits, group_size and mode 'affine' "
-                f"for it; it gives {override or dict(list(self._quantization.items())[:4])!r}"
+                f"{self._checkpoint.folder}: {module} is packed, and config.json must give bits out of {BITS}, group_size out of "
+                f"{GROUP_SIZES} and mode 'affine' for it; it gives {values!r}"
             )
         return bits, group_size
+
+
+def _overrides(quantization: Mapping[str, Any]) -> dict[str, Any]:
+    """The per-module entries of config.json by canonical module name; they may be written in the names of either layout."""
+    modules = {key: value for key, value in quantization.items() if isinstance(value, Mapping | bool)}
+    prefixed = {key: value for key, value in modules.items() if key.startswith(tuple(old for old, _ in PREFIXES)) or key == "lm_head"}
+    return {canonical_name(f"{key}.").removesuffix("."): value for key, value in prefixed.items() if not IGNORED.match(f"{key}.")}
