@@ -1,9 +1,10 @@
-# `make demo` and `make test` each work in a fresh clone; neither needs the other. Python 3.11 or newer is the only precondition.
+# `make demo` and `make test` each work in a fresh clone; neither needs the other. Preconditions: Python 3.11 or newer and g++.
 
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
 DEMO := out/demo
+NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
 .PHONY: help demo test check format lock clean
 
@@ -47,11 +48,11 @@ $(BIN)/python:
 		{ echo "$(PYTHON) is $$($(PYTHON) --version), pagelift needs 3.11 or newer; run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml | $(BIN)/python
+$(VENV)/.core: pyproject.toml $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml requirements/dev.txt | $(BIN)/python
+$(VENV)/.dev: pyproject.toml requirements/dev.txt $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@ $(VENV)/.core
