@@ -91,6 +91,9 @@ def test_conform_is_valid_or_a_documented_error(schema, values, nulls):
             assert not original.is_valid(value)
             continue
         assert loaded.errors(done.data) == []
+        again = loaded.conform(done.data)
+        assert json.dumps(again.data) == json.dumps(done.data)
+        assert again.dropped == ()
 
 
 def flat_objects(leaf):

@@ -25,7 +25,9 @@ class Conformed:
 
 
 def conform(value: object, schema: Json, views: Views, validator: Any, leaves: Leaves, everything: bool = True) -> Conformed:
-    """`value` completed, ordered and cut down until `validator` accepts it.
+    """`value` completed, ordered and cut down until `validator` accepts it; conforming the result again changes nothing.
+
+    A value that is valid already loses nothing, even where that means that it cannot be completed.
 
     Raises UnfilledValue for required values that are not there and may not be null, ExtractionError when the schema
     has demands that leaving values out cannot meet.
@@ -35,8 +37,8 @@ def conform(value: object, schema: Json, views: Views, validator: Any, leaves: L
     completer = _Completer(schema, views, validator, leaves, everything)
     if validator.is_valid(given):
         return Conformed(completer.settle(given), tuple(lost))
-    data, dropped, repaired = completer.complete(given)
-    return Conformed(completer.settle(data) if repaired else data, (*lost, *dropped))
+    data, dropped = completer.complete(given)
+    return Conformed(completer.settle(data), (*lost, *dropped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,33 +49,32 @@ class _Completer:
     leaves: Leaves
     everything: bool
 
-    def complete(self, given: Json) -> tuple[Json, list[Dropped], bool]:
-        """A valid value, what was given up for it, and whether it had to be repaired."""
+    def complete(self, given: Json) -> tuple[Json, list[Dropped]]:
+        """A valid value, and what was given up for it."""
         shaper, shaped = self._shaped(given)
         if isinstance(shaped, Missing) or shaper.unfilled:
             missing = [p or "the whole value" for p in shaper.unfilled or [""]]
             names = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
             raise UnfilledValue(f"no value for {names}, required and not allowed to be null; allow null there or make it optional")
         if self.validator.is_valid(shaped):
-            return shaped, shaper.dropped, False
+            return shaped, shaper.dropped
         repair = Repair(shaped, self.schema, shaper, self.validator)
         repair.run()
-        return repair.data, shaper.dropped, True
+        return repair.data, shaper.dropped
 
     def settle(self, valid: Json) -> Json:
-        """A valid value with what is missing added, unless that would cost content or not be the same a second time."""
+        """A valid value with what is missing added, unless that would cost content or come out differently the next time."""
         done = self._without_loss(valid)
-        if done is None or not done[1]:
-            return valid if done is None else done[0]
-        again = self._without_loss(done[0])
-        return done[0] if again is not None and json.dumps(again[0]) == json.dumps(done[0]) else valid
+        if isinstance(done, Missing) or _identical(done, valid) or not _identical(done, self._without_loss(done)):
+            return valid
+        return done
 
-    def _without_loss(self, valid: Json) -> tuple[Json, bool] | None:
+    def _without_loss(self, valid: Json) -> Json | Missing:
         try:
-            data, dropped, repaired = self.complete(valid)
+            data, dropped = self.complete(valid)
         except ExtractionError:
-            return None
-        return None if any(has_content(d.value) for d in dropped) else (data, repaired)
+            return MISSING
+        return MISSING if any(has_content(d.value) for d in dropped) else data
 
     def _shaped(self, given: Json) -> tuple[Shaper, Any]:
         """The shaped value, with missing optional objects written out unless the result would be too large."""
@@ -85,6 +86,11 @@ class _Completer:
                 _log.debug("leaving optional objects out: %s", error)
         shaper = Shaper(self.views, self.leaves, everything=False)
         return shaper, shaper.shape(given, self.schema)
+
+
+def _identical(a: Json | Missing, b: Json | Missing) -> bool:
+    """The same JSON text, order of keys included."""
+    return not isinstance(a, Missing) and not isinstance(b, Missing) and json.dumps(a) == json.dumps(b)
 
 
 def writes_everything(schema: Json, views: Views, leaves: Leaves) -> bool:

@@ -154,6 +154,7 @@ class Shaper:
                 score -= own is not None and way.get("additionalProperties") is False
                 continue
             if own is None:
+                score -= not self.admits_null(self.views.flat(properties[name]))
                 continue
             inner = self.views.alternatives(self.views.flat(properties[name]))
             kinds = [admitted_types(w) or tuple(kw.ALL_TYPES) for w in inner]
