@@ -13,12 +13,13 @@ from pagelift.layout.table_columns import Cells, Column, amount_with_unit
 from pagelift.layout.table_headers import FAMILIES, cell_match, label_match
 from pagelift.layout.values import Locale
 
-Part = Literal["low", "high", "unit", "flag", "below"]
+Part = Literal["low", "high", "unit", "flag", "below", "first", "last", "lead", "rest"]
 _DEBIT = re.compile(
-    r"(?i)\b(soll|d[ée]bit|withdraw|paid out|money out|out\b|belastung|lastschrift|ausg[aä]ng|uscite|addebit|cargo|debe\b|dare\b|af\b|retiro|d[ée]pense)"
+    r"\b(soll|d[ée]bit|withdraw|paid out|money out|out\b|belastung|ausg[aä]ng|uscite|addebit|cargo|debe\b|dare\b|retiro|d[ée]pense)",
+    re.I,
 )
 _CREDIT = re.compile(
-    r"(?i)\b(haben|cr[ée]dit|deposit|paid in|money in|in\b|gutschrift|eing[aä]ng|entrate|accredit|abono|haber\b|avere\b|bij\b|recette)"
+    r"\b(haben|cr[ée]dit|deposit|paid in|money in|in\b|gutschrift|eing[aä]ng|entrate|accredit|abono|haber\b|avere\b|bij\b|recette)", re.I
 )
 _RANGE = re.compile(
     r"\D{0,3}\d[\d.,]*\s?[-–—]\s?\d[\d.,]*\D{0,12}|[<>≤≥]\s?\d.*|(?:up to|bis|hasta|jusqu'à|under|over|unter|über)\s\d.*", re.I
@@ -101,7 +102,14 @@ def _share_cells(queries: Sequence[Query], columns: Sequence[Column], body: Sequ
         if column is not None and qi not in answers.parts and "unit" in query.label and query.kind == "text":
             texts = [t for c in body if (t := c.text(column))]
             heading = columns[column].heading
-            value = next((i for i in range(len(queries)) if i not in answers.chosen and queries[i].kind == "number" and heading and label_match(queries[i], heading.text) > 0.25), None)
+            value = next(
+                (
+                    i
+                    for i in range(len(queries))
+                    if i not in answers.chosen and queries[i].kind == "number" and heading and label_match(queries[i], heading.text) > 0.25
+                ),
+                None,
+            )
             if value is not None and sum(amount_with_unit(t) is not None for t in texts) > 0.4 * len(texts):
                 answers.chosen[value] = column
                 answers.parts[qi] = "unit"
@@ -109,7 +117,11 @@ def _share_cells(queries: Sequence[Query], columns: Sequence[Column], body: Sequ
         if qi in answers.chosen or query.kind not in ("text", "enum", "id", "name"):
             continue
         if query.label & FAMILIES[0] or "text" in query.words:
-            codes = [ci for other, ci in answers.chosen.items() if queries[other].kind == "id" and columns[ci].kinds["text"] >= 0.3 * columns[ci].kinds.total()]
+            codes = [
+                ci
+                for other, ci in answers.chosen.items()
+                if queries[other].kind == "id" and columns[ci].kinds["text"] >= 0.3 * columns[ci].kinds.total()
+            ]
             if codes:
                 answers.chosen[qi] = codes[0]
                 answers.parts[qi] = "below"
@@ -129,7 +141,8 @@ def _fit(query: Query, column: Column) -> float:
         return 0.0
     kinds = column.kinds
     numbers = 0.3 if query.label & (FAMILIES[0] | FAMILIES[2]) else 0.8
-    share = {
+    words = kinds["text"] + 0.8 * (kinds["code"] + kinds["clock"]) + numbers * kinds["number"]
+    fitting = {
         "number": kinds["number"] + 0.1 * kinds["code"],
         "percent": kinds["percent"] + 0.7 * kinds["number"],
         "date": kinds["date"],
@@ -138,9 +151,9 @@ def _fit(query: Query, column: Column) -> float:
         "id": kinds["code"] + kinds["number"] + 0.5 * kinds["text"],
         "name": kinds["text"],
         "address": kinds["text"],
-    }.get(
-        query.kind, total if query.kind == "enum" else kinds["text"] + kinds["code"] * 0.8 + kinds["clock"] * 0.8 + kinds["number"] * 0.4
-    ) / total
+        "enum": total,
+    }
+    share = fitting.get(query.kind, words) / total
     if query.kind in ("number", "percent", "date", "datetime"):
         return 1.0 if share > 0.6 else 2.5 * share - 1.5 if share < 0.6 else share
     return 1.6 * share - 0.6
@@ -224,16 +237,20 @@ def _fall_back(queries: Sequence[Query], columns: Sequence[Column], chosen: dict
             if not any(other in chosen and queries[other].label & FAMILIES[0] for other in range(len(queries))):
                 options = sorted((i for i in free if _fit(query, columns[i]) > 0.3), key=lambda i: columns[i].x1 - columns[i].x0)
         elif is_amount(query) and not any(is_amount(queries[other]) for other in chosen):
-            options = [
-                i for i in free if columns[i].kinds["number"] > 0.6 * columns[i].kinds.total() > 0 and i >= max(chosen.values(), default=0)
-            ]
+            last = max(chosen.values(), default=0)
+            numeric = [i for i in free if columns[i].kinds["number"] > 0.6 * columns[i].kinds.total() > 0 and i >= last]
+            options = [i for i in numeric if not (heading := columns[i].heading) or not _TO_DATE.search(heading.text)]
         elif query.kind in ("date", "datetime"):
             options = [i for i in free if _fit(query, columns[i]) > 0.5]
             options = options if len(options) == 1 else []
         if options:
             chosen[qi] = options[-1]
             free.remove(options[-1])
-    open_ = [i for i, q in enumerate(queries) if i not in chosen and q.kind in ("text", "name") and not q.label & {"unit"} and "flag" not in q.words]
+    open_ = [
+        i
+        for i, q in enumerate(queries)
+        if i not in chosen and q.kind in ("text", "name") and not q.label & {"unit"} and "flag" not in q.words
+    ]
     texts = [i for i in free if columns[i].kinds["text"] > 0.7 * columns[i].kinds.total() > 0]
     required = [i for i in open_ if queries[i].node.required or not queries[i].node.nullable] or open_
     if len(required) == 1 and len(texts) == 1:

@@ -18,6 +18,10 @@ from pagelift.layout.table_headers import HeaderCell
 DAY_MONTH = re.compile(r"(?<!\d)(0?[1-9]|[12]\d|3[01])\s?[./-]\s?(0?[1-9]|[12]\d|3[01])(?!\d)\.?")
 _PADDED = re.compile(r"[0-3]\d[./-][0-3]\d\.?")
 _DATE_HEADINGS = frozenset({"date", "day", "value", "transaction", "time"})
+_WITH_UNIT = re.compile(
+    r"(?:[$€£¥]\s?|[A-Z]{2,3}\s)?([-+−–(]?\s?[$€£]?\s?\d[\d.,'’ ]*\)?-?)\s?"
+    r"(?:(?:10\^?\d+)?/?[^\W\d_][^\W\d_]{0,11}[.²³]?(?:\([^\W\d_]{1,3}\))?|m\d|/\s?\d+)(?:/[A-Za-zµμ]+\.?)?"
+)
 _CLOCK = re.compile(r"\d{1,2}[:h]\d{2}(?:[:.]\d{2}){0,2}(?:\s?[AaPp]\.?[Mm]\.?)?|\d{1,2}:\d{2}(?::\d{2})?\.\d+")
 _CODE = re.compile(r"(?=.*\d)[\w./#-]+")
 _MEASURES = ("number", "percent", "date", "clock")
@@ -96,10 +100,7 @@ def kind_of(text: str) -> str:
 
 def amount_with_unit(text: str) -> str | None:
     """The number of a text like "3 Stk.", "100,0000Stk.", "1.180,00 S", "2 Tag(e)", "$ 5.00 each", or None."""
-    found = re.fullmatch(
-        r"(?:[$€£¥]\s?|[A-Z]{2,3}\s)?([-+−–(]?\s?[$€£]?\s?\d[\d.,'’ ]*\)?-?)\s?(?:(?:10\^?\d+)?/?[^\W\d_][^\W\d_]{0,11}[.²³]?(?:\([^\W\d_]{1,3}\))?|m\d|/\s?\d+)(?:/[A-Za-zµμ]+\.?)?",
-        text,
-    )
+    found = _WITH_UNIT.fullmatch(text)
     return found[1].strip() if found else None
 
 
@@ -195,7 +196,9 @@ def _chunks(seg: Segment, columns: Sequence[Column], unit: float) -> list[list[T
         else:
             changes = kind_of(rest) in _MEASURES
         coded = re.search(r"\d", left) and len(chunks[-1]) == 1
-        at_edge = (coded or gap > 1.08 * usual) and any(abs((c.x0 if c.left is None else c.left) - right.box.x0) < 0.25 * unit for c in columns)
+        at_edge = (coded or gap > 1.08 * usual) and any(
+            abs((c.x0 if c.left is None else c.left) - right.box.x0) < 0.25 * unit for c in columns
+        )
         if changes or at_edge or gap > 1.4 * usual + 0.05 * unit:
             chunks.append([])
         chunks[-1].append(right)
@@ -216,13 +219,10 @@ def _affinity(chunk: list[Token], column: Column, unit: float) -> float:
     """How well a phrase stands in a column: sum of overlap or distance, shared edge, and kind."""
     x0, x1 = chunk[0].box.x0, chunk[-1].box.x1
     overlap = min(x1, column.x1) - max(x0, column.x0)
-    if overlap > 0:
-        score = 1 + overlap / max(1.0, min(x1 - x0, column.x1 - column.x0))
-    else:
-        score = max(-4.0, 1 + overlap / (4 * unit))
-    if (column.left is not None and abs(x0 - column.left) < 0.35 * unit) or (
-        column.right is not None and abs(x1 - column.right) < 0.35 * unit
-    ):
+    near = 1 + overlap / max(1.0, min(x1 - x0, column.x1 - column.x0))
+    score = near if overlap > 0 else max(-4.0, 1 + overlap / (4 * unit))
+    edges = ((x0, column.left), (x1, column.right))
+    if any(edge is not None and abs(x - edge) < 0.35 * unit for x, edge in edges):
         score += 0.8
     total = column.kinds.total()
     if total > 2:
@@ -239,9 +239,15 @@ def _learn(columns: list[Column], body: Sequence[Cells]) -> None:
         filled = [c for c in body if number in c.cells]
         texts = [c.text(number) for c in filled]
         column.kinds.update(map(kind_of, texts))
-        if column.heading and column.heading.concepts & _DATE_HEADINGS and sum(bool(_PADDED.fullmatch(t)) for t in texts) > 0.8 * len(texts):
+        if (
+            column.heading
+            and column.heading.concepts & _DATE_HEADINGS
+            and sum(bool(_PADDED.fullmatch(t)) for t in texts) > 0.8 * len(texts)
+        ):
             column.kinds = Counter(date=len(texts))  # "03.06" is also a number
-        boxes = [union(t.box for t in c.cells[number]) for c in filled if len(c.cells) > 1] or [union(t.box for t in c.cells[number]) for c in filled]
+        boxes = [union(t.box for t in c.cells[number]) for c in filled if len(c.cells) > 1] or [
+            union(t.box for t in c.cells[number]) for c in filled
+        ]
         if not boxes:
             continue
         lefts, rights = [b.x0 for b in boxes], [b.x1 for b in boxes]

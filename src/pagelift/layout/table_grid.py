@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pagelift.layout import lexicon
-from pagelift.layout.lines import PageLayout
+from pagelift.layout.lines import PageLayout, Token
 from pagelift.layout.query import Query
 from pagelift.layout.table_assign import Answers, assign_queries, is_amount
-from pagelift.layout.table_columns import Cells, Column, align, columns_of, within
+from pagelift.layout.table_columns import Cells, Column, align, columns_of, kind_of, within
 from pagelift.layout.table_headers import FAMILIES, Header, cell_match, find_headers
 from pagelift.layout.table_rows import RawRow, RowModel, build_rows, drop_weak, filled_keys, is_included, is_total, usual_strength
 from pagelift.layout.values import Locale
@@ -31,6 +31,21 @@ class Grid:
     model: RowModel
     rows: list[RawRow] = field(default_factory=list)
     score: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class ImplicitRegion:
+    """Lines of a table that has no headings. key: the column whose values start rows. text: the column of the item's name.
+    starts: the words of such values by page and line number."""
+
+    lines: list[tuple[PageLayout, int]]
+    columns: list[Column]
+    answers: Answers
+    key: int
+    text: int
+    starts: dict[tuple[int, int], list[Token]]
+    x0: float = float("-inf")
+    x1: float = float("inf")
 
 
 def best_grid(pages: Sequence[PageLayout], queries: Sequence[Query], names: frozenset[str], locale: Locale) -> Grid | None:
@@ -67,6 +82,40 @@ def _leave_out_right(columns: Sequence[Column], used: Sequence[int], body: Seque
     if last + 1 < len(columns):
         for cells in body:
             cells.x1 = min(cells.x1, max(columns[last].x1, columns[last + 1].x0 - cells.page.unit / 2))
+
+
+def implicit_grid(region: ImplicitRegion, queries: Sequence[Query]) -> Grid:
+    """A table without headings, from its lines, columns and answers."""
+    body = align(region.lines, region.columns, region.x0, region.x1)
+    for cells in body:
+        _settle_key(cells, region)
+    header = Header(region.lines[0][0], region.lines[0][1], region.lines[0][1] - 1, [], x0=region.x0, x1=region.x1)
+    model = _row_model(queries, region.columns, region.answers, body)
+    model.keys = {region.key: region.key}
+    model.texts = frozenset({region.text})
+    model.starts = frozenset(region.starts)
+    model.learn_style(body)
+    grid = Grid([header], region.columns, body, region.answers, model)
+    grid.rows = build_rows([c for c in body if (c.page.number, c.line) in region.starts or not _is_other_entry(c, region)], model)
+    return grid
+
+
+def _settle_key(cells: Cells, region: ImplicitRegion) -> None:
+    """The key column holds the marking value and nothing else; other words there belong to the item's text."""
+    mark = region.starts.get((cells.page.number, cells.line), [])
+    own = set(map(id, mark))
+    rest = [t for t in cells.cells.pop(region.key, []) if id(t) not in own]
+    text = [t for t in cells.cells.pop(region.text, []) if id(t) not in own]
+    if mark:
+        cells.cells[region.key] = mark
+    if rest or text:
+        cells.cells[region.text] = sorted([*rest, *text], key=lambda t: t.box.x0)
+
+
+def _is_other_entry(cells: Cells, region: ImplicitRegion) -> bool:
+    """Whether a line between the entries is a total or a sub-line with a value of its own."""
+    last = cells.segments[-1].tokens[-1].text if cells.segments else ""
+    return is_total(cells.segments) or (region.columns[region.key].main_kind == "number" and kind_of(last) == "number")
 
 
 def _align_regions(pages: Sequence[PageLayout], headers: list[Header], columns: list[Column]) -> list[Cells]:

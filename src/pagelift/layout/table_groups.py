@@ -12,7 +12,7 @@ from pagelift.layout.lines import Line, PageLayout, Segment, Token
 from pagelift.layout.query import Query
 from pagelift.layout.table_grid import Grid
 from pagelift.layout.table_headers import label_match
-from pagelift.layout.table_rows import RawRow, is_group_heading, is_total
+from pagelift.layout.table_rows import RawRow, filled_keys, is_group_heading, is_total
 
 MAX_HEADING_LINES = 14
 """Lines above a row that are looked at for the heading of its group."""
@@ -20,9 +20,10 @@ MAX_HEADING_LINES = 14
 
 @dataclass(slots=True, eq=False)
 class Heading:
-    """The lines between two rows (or above the first). above: the row before, below: the row after, None at the ends."""
+    """The lines between the key values of two rows, above the first or below the last. free: those that belong to no row."""
 
     lines: list[tuple[PageLayout, Line]] = field(default_factory=list)
+    free: list[tuple[PageLayout, Line]] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -33,25 +34,35 @@ class Found:
 
 
 def gaps_between(grid: Grid) -> list[Heading]:
-    """The lines before every row and after the last one that belong to no row and to no column heading."""
-    used = {(id(c.page), c.line) for row in grid.rows for c in row.lines}
-    used |= {(id(h.page), i) for h in grid.headers for i in range(h.first, h.last + 1)}
+    """The lines before every row and after the last one that hold no key values and no column headings."""
+    held = {(c.page.number, c.line) for row in grid.rows for c in row.lines}
+    starts = [(row.lines[0].page, row.lines[0].line) for row in grid.rows]
+    used = {(c.page.number, c.line) for row in grid.rows for c in row.lines if filled_keys(c, grid.model)}
+    used |= {(page.number, line) for page, line in starts}
+    used |= {(h.page.number, i) for h in grid.headers for i in range(h.first, h.last + 1)}
     pages = _pages(grid)
     gaps: list[Heading] = []
-    starts = [(row.lines[0].page, row.lines[0].line) for row in grid.rows]
-    place = (pages.index(grid.headers[0].page), 0)
-    for page, line in [*starts, (None, 0)]:
-        end = (pages.index(page), line) if page is not None else (place[0], min(place[1] + 12, len(pages[place[0]].lines)))
-        gap = Heading()
-        for number in range(place[0], end[0] + 1):
-            first = place[1] if number == place[0] else 0
-            last = end[1] if number == end[0] else len(pages[number].lines)
-            for i in range(max(first, last - MAX_HEADING_LINES) if page is not None else first, last):
-                if (id(pages[number]), i) not in used:
-                    gap.lines.append((pages[number], pages[number].lines[i]))
-        gaps.append(gap)
-        place = end if page is None else (end[0], end[1])
+    at, line = 0, 0
+    for page, start in starts:
+        end = pages.index(page)
+        gaps.append(Heading())
+        for number in range(at, end + 1):
+            last = start if number == end else len(pages[number].lines)
+            first = max(line if number == at else 0, last - MAX_HEADING_LINES)
+            _collect(gaps[-1], pages[number], range(first, last), used, held)
+        at, line = end, start
+    gaps.append(Heading())
+    _collect(gaps[-1], pages[at], range(line, min(line + 12, len(pages[at].lines))), used, held)
     return gaps
+
+
+def _collect(gap: Heading, page: PageLayout, numbers: range, used: set[tuple[int, int]], held: set[tuple[int, int]]) -> None:
+    for i in numbers:
+        place = (page.number, i)
+        if place not in used:
+            gap.lines.append((page, page.lines[i]))
+            if place not in held:
+                gap.free.append((page, page.lines[i]))
 
 
 def _pages(grid: Grid) -> list[PageLayout]:
@@ -104,8 +115,8 @@ def heading_text(gap: Heading, grid: Grid) -> Found | None:
     """The phrase nearest above a row that looks like a heading of rows."""
     model, x0, x1 = grid.model, grid.headers[0].x0, grid.headers[0].x1
     cells = {(id(c.page), c.line): c for c in grid.body}
-    for n in range(len(gap.lines) - 1, -1, -1):
-        page, line = gap.lines[n]
+    for n in range(len(gap.free) - 1, -1, -1):
+        page, line = gap.free[n]
         segments = [s for s in line.segments if x0 <= s.box.center_x <= x1]
         if not segments or len(segments) > 2 or is_total(segments) or not re.search(r"[^\W\d_]{2}", line.text):
             continue
@@ -141,7 +152,7 @@ def summed(query: Query, lines: Sequence[tuple[PageLayout, Line]], x0: float, x1
     return None
 
 
-def group_rows(grid: Grid, keys: Sequence[tuple[Json, ...]]) -> list[list[int]]:
+def group_rows(keys: Sequence[tuple[Json, ...]]) -> list[list[int]]:
     """Row numbers by group: a new group begins where a heading above a row differs from that of the row before."""
     groups: list[list[int]] = []
     current: tuple[Json, ...] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from pagelift.core import Box, union
 from pagelift.layout import lexicon
@@ -104,9 +104,7 @@ def find_headers(page: PageLayout, queries: Sequence[Query], names: frozenset[st
     for core, line in enumerate(page.lines):
         if core <= last or not _may_be_header(line) or not lexicon.bag(line.text) & wanted:
             continue
-        found = [
-            h for h in _best_band(page, core, queries, names) if len(h.matched) >= needed and h.score >= 0.5 * needed and len(h.cells) > 1
-        ]
+        found = [h for h in _best_band(page, core, queries, names) if _names_enough(h, needed, names)]
         if found:
             headers += found
             last = found[0].last
@@ -196,7 +194,7 @@ def _stacks(line: Line, core: Sequence[Line], next_to: Line, page: PageLayout) -
 
 
 def _may_be_part(line: Line) -> bool:
-    return all(len(s.tokens) <= LONG_CELL and not re.search(r"\d", s.text) for s in line.segments)
+    return all(len(s.tokens) <= LONG_CELL and not re.search(r"\d|:", s.text) for s in line.segments)
 
 
 def _cells(page: PageLayout, core: int, first: int, last: int) -> list[HeaderCell]:
@@ -231,7 +229,7 @@ def _split(seg: Segment, below: Sequence[Line]) -> Iterator[list[Token]]:
     for line in below:
         for other in line.segments:
             overlap = other.box.overlap_x(seg.box)
-            if overlap < 0.35 * min(other.box.width, seg.box.width):
+            if overlap < 0.15 * min(other.box.width, seg.box.width):
                 continue
             if overlap > 0.75 * seg.box.width or len(other.tokens) > 4:
                 spanning += 1
@@ -259,7 +257,7 @@ def _divide(tokens: list[Token], ranges: list[tuple[float, float]]) -> Iterator[
     parts = min(len(ranges), len(tokens), 5)
     bounds = [(0, *cuts, len(tokens)) for cuts in combinations(range(1, len(tokens)), parts - 1)]
     best = min(bounds, key=lambda c: sum(misfit(tokens[a:b], *r) for a, b, r in zip(c, c[1:], ranges, strict=False)))
-    yield from (tokens[a:b] for a, b in zip(best, best[1:], strict=False))
+    yield from (tokens[a:b] for a, b in pairwise(best))
 
 
 def _match(header: Header, queries: Sequence[Query], names: frozenset[str]) -> None:

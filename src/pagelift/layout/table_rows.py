@@ -12,24 +12,20 @@ from pagelift.layout import lexicon
 from pagelift.layout.lines import PageLayout, Segment
 from pagelift.layout.table_columns import Cells, Column, kind_of
 
-_TOTAL_START = re.compile(
-    r"\W*(?:\w*summe\b|(?:netto|brutto|end|rest|zahl|gesamt|rechnungs|steuer|mwst-?)betrag|moyenne|average|durchschnitt|sub-?\s?totaa?l|grand\s?total|total|totaal|totale|totaux|totais|summe|gesamt(?:summe|betrag)?\b|zwischensumme|endsumme|rechnungssumme|rechnungsbetrag"
-    r"|übertrag|saldovortrag|carr(?:ied|y)[\s-]?forward|brought[\s-]?forward|b/?fwd|c/?fwd|à reporter|a reporter|report\b|somma|riporto|suma y sigue|suma|somme"
-    r"|amount due|balance (?:due|brought|carried|forward)|(?:opening|closing|ending|beginning|previous|new|starting)\s?balance|kontostand|(?:alter|neuer|anfangs|end)\s?-?(?:saldo|kontostand)"
-    r"|ancien solde|nouveau solde|solde\b|saldo\b|beginsaldo|eindsaldo|zahlbetrag|net à payer)",
-    re.I,
+_TOTAL_WORDS = (
+    r"summe|\w*summe\b|(?:netto|brutto|end|rest|zahl|gesamt|rechnungs|steuer|mwst-?)betrag|moyenne|average|durchschnitt",
+    r"sub-?\s?totaa?l|grand\s?total|total|totaal|totale|totaux|totais|gesamt\b|somma|suma|somme|amount due|net à payer",
+    r"übertrag|saldovortrag|carr(?:ied|y)[\s-]?forward|brought[\s-]?forward|[bc]/?fwd|[àa] reporter|report\b|riporto|suma y sigue",
+    r"balance (?:due|brought|carried|forward)|(?:opening|closing|ending|beginning|previous|new|starting)\s?balance",
+    r"kontostand|(?:alter|neuer|anfangs|end)\s?-?(?:saldo|kontostand)|ancien solde|nouveau solde|solde\b|saldo\b|beginsaldo|eindsaldo",
 )
-_STAND_IN = re.compile(r"[A-Z]{2,4}|n/?a|[-–—]+|(?:incl|inkl|frei|gratis|free|offert)\.?", re.I)
+_TOTAL_START = re.compile(rf"\W*(?:{'|'.join(_TOTAL_WORDS)})", re.I)
+_STAND_IN = re.compile(r"(?-i:[A-Z]{2,4})|n/?a|[-–—]+|(?:incl|inkl|frei|gratis|free|offert)\.?", re.I)
 """What stands in a column of numbers or times instead of a value: DNS, n/a, a dash, "incl."."""
 _TOTAL_CONCEPTS = frozenset({"total", "net", "gross", "tax", "balance", "rounding", "average"})
 _TOTAL_COMPANIONS = _TOTAL_CONCEPTS | {
-    "paid",
-    "salary",
-    "deduction",
-    "hours",
-    "credit",
-    "consumption",
-    "amount", "invoice", "due", "opening", "closing", "currency", "value", "eur", "usd", "gbp", "chf", "discount", "shipping_cost", "price", "delivery", "date", "rate", "page",
+    "amount", "invoice", "due", "opening", "closing", "currency", "value", "eur", "usd", "gbp", "chf", "discount", "shipping_cost",
+    "price", "delivery", "date", "rate", "page", "paid", "salary", "deduction", "hours", "credit", "consumption",
 }  # fmt: skip
 
 
@@ -54,12 +50,14 @@ class RowModel:
     """What the lines of a table are judged by. keys: column to key group, for columns whose values occur once a row.
     texts: columns of text properties. amount: the column of the line total, None when there is none. left, right, bold, upper,
     filled: edges in points, share of bold and of upper-case lines, and number of columns of the lines with key values.
-    gap: usual distance in points between lines."""
+    gap: usual distance in points between lines. starts: page and line numbers of the lines with key values when these are
+    known beforehand."""
 
     columns: Sequence[Column]
     keys: dict[int, int]
     texts: frozenset[int]
     amount: int | None = None
+    starts: frozenset[tuple[int, int]] | None = None
     left: float = 0.0
     right: float = 0.0
     bold: float = 0.0
@@ -96,6 +94,10 @@ def is_group_heading(before: Cells | None, cells: Cells, after: Cells | None, mo
     if not segments or len(segments) > 2 or not re.search(r"[^\W\d_]{2}", segments[0].text) or len(segments[0].tokens) > 12:
         return False
     first = segments[0]
+    if model.starts is not None and model.texts:  # a list by time or date: a line that begins where the times stand
+        words = model.columns[min(model.texts)]
+        if min(model.keys) < min(model.texts) and first.box.x0 < words.x0 - cells.page.unit:
+            return True
     if first.box.x0 > (model.left + model.right) / 2:
         return False
     words = "".join(t.text for s in segments for t in s.tokens)
@@ -108,6 +110,11 @@ def is_group_heading(before: Cells | None, cells: Cells, after: Cells | None, mo
     return (
         first.box.x0 < model.left + 0.5 * cells.page.unit and above > max(model.gap, below) + 0.35 * cells.page.unit and before is not None
     )
+
+
+def is_stated_total(segments: Sequence[Segment]) -> bool:
+    """Whether a line begins with the word for a total, a balance or a sum carried over."""
+    return any(_TOTAL_START.match(s.text) for s in segments[:4])
 
 
 def is_total(segments: Sequence[Segment]) -> bool:
@@ -131,6 +138,8 @@ def strength(cells: Cells, model: RowModel) -> int:
 
 
 def filled_keys(cells: Cells, model: RowModel) -> set[int]:
+    if model.starts is not None:
+        return set(model.keys.values()) if (cells.page.number, cells.line) in model.starts else set()
     found = set()
     for column, group in model.keys.items():
         text = cells.text(column)
@@ -141,8 +150,10 @@ def filled_keys(cells: Cells, model: RowModel) -> set[int]:
 
 def _is_key_value(text: str, column: Column) -> bool:
     kind, main = kind_of(text), column.main_kind
-    if kind == main or main in ("code", "text"):
+    if main in (kind, "text"):
         return True
+    if main == "code":
+        return kind == "number" or (len(text) <= 14 and text.count(" ") < 2)
     if main in ("number", "percent", "clock"):
         return kind in ("number", "percent", "clock") or bool(_STAND_IN.fullmatch(text))
     return False
@@ -182,8 +193,12 @@ def build_rows(body: Sequence[Cells], model: RowModel) -> list[RawRow]:
 
 def _continues(row: RawRow, cells: Cells, keys: set[int], model: RowModel) -> bool:
     """Whether a line with key values still belongs to the row: it repeats none of them and stands close."""
-    if keys & row.keys or row.lines[-1].page is not cells.page:
+    if row.lines[-1].page is not cells.page:
         return False
+    if keys & row.keys:  # "9:30 -" in one line, "10:15" in the next
+        return all(
+            row.lines[-1].text(c)[-1:] in ("-", "–", "—") and row.lines[-1].text(c)[:-1].strip() for c in model.keys if cells.text(c)
+        )
     distance = cells.box.top - row.lines[-1].box.bottom
     if distance > 2.5 * cells.page.unit:
         return False
@@ -218,7 +233,7 @@ def _share_out(waiting: list[Cells], before: RawRow | None, after: RawRow | None
 def _widest_gap(before: RawRow, waiting: list[Cells], after: RawRow) -> int:
     """Where lines between two rows divide: at the widest gap, the earliest of equals."""
     boxes = [before.lines[-1], *waiting, after.lines[0]]
-    gaps = [b.box.top - a.box.bottom if a.page is b.page else 1e3 for a, b in zip(boxes, boxes[1:], strict=False)]
+    gaps = [b.box.top - a.box.bottom if a.page is b.page else 1e3 for a, b in pairwise(boxes)]
     return max(range(len(gaps)), key=lambda i: gaps[i] - 0.01 * i)
 
 

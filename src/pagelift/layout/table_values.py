@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from pagelift.core import Json
 from pagelift.evidence import find_dates
+from pagelift.evidence.dates import MONTHS
 from pagelift.layout import lexicon
 from pagelift.layout.lines import PageLayout, Token
 from pagelift.layout.query import Query
@@ -24,9 +25,11 @@ from pagelift.layout.values import Locale, read_value
 Reading = tuple[str, list[Token], Json, PageLayout]
 
 _FIRST_LINE = re.compile(r"first line|first row|main line|headline|heading of|without (?:the )?(?:further|additional) ", re.I)
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_NAMED = re.compile(rf"(?<!\d)(\d{{1,2}})(?:\.|st|nd|rd|th)?\s?(?:de\s)?({_MONTH})\b|\b({_MONTH})\.?\s?(\d{{1,2}})(?!\d)", re.I)
+_COUNT = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)\s?(?:[x×X*]\s?|\s(?=\D))")
 _ALL_LINES = re.compile(
-    r"\ball lines\b|complete (?:text|description)|full (?:text|description)|including (?:all )?(?:continuation|following|further) lines|multi-?line",
-    re.I,
+    r"\ball lines\b|complete (?:text|description)|full (?:text|description)|including (?:continuation|following|further) lines", re.I
 )
 _LABELLED = re.compile(r"[^\W\d_][\w .-]{1,24}\s?:|\S*(?:nr|no|ref|id)\b[.:]", re.I)
 
@@ -65,10 +68,14 @@ def read_cell(query: Query, text: str, locale: Locale, known: Sequence[datetime.
 def complete_date(text: str, locale: Locale, known: Sequence[datetime.date]) -> str | None:
     """A day and month as an ISO date in the year that the document's complete dates suggest."""
     match = DAY_MONTH.search(text)
-    if not match or not known:
+    named = _NAMED.search(text)
+    if not known or not (match or named):
         return None
-    first, second = int(match[1]), int(match[2])
-    month, day = (first, second) if locale.order == "mdy" else (second, first)
+    if named:
+        month, day = MONTHS[(named[2] or named[3]).lower()], int(named[1] or named[4])
+    elif match:
+        first, second = int(match[1]), int(match[2])
+        month, day = (first, second) if locale.order == "mdy" else (second, first)
     if month > 12:
         month, day = day, month
     options = []
@@ -128,6 +135,8 @@ class Reader:
     def _read_part(self, raw: RawRow, column: int, query: Query, part: Part) -> Reading | None:
         if part == "below":
             return self._read_below(raw, column, query)
+        if part in ("lead", "rest", "first", "last"):
+            return self._read_divided(raw, column, query, part)
         for cells in raw.lines:
             text = cells.text(column)
             piece = part_of(text, part)
@@ -135,6 +144,32 @@ class Reader:
             if piece and value is not None:
                 return piece, cells.cells[column], value, cells.page
         return None
+
+    def _read_divided(self, raw: RawRow, column: int, query: Query, part: Part) -> Reading | None:
+        """A count before the item's name or the name behind it; the first or the last date or time of a period."""
+        lines = [(c.page, c.cells[column]) for c in raw.lines if column in c.cells]
+        if not lines:
+            return None
+        page = lines[0][0]
+        if part in ("lead", "rest"):
+            tokens, limit = lines[0][1], page.width * 0.97
+            counted = _COUNT.match(" ".join(t.text for t in tokens))
+            skip = len(counted[0].split()) if counted else 0
+            if part == "lead":
+                value = self.value(query, counted[1]) if counted else None
+                return (counted[1], tokens[:skip], value, page) if counted and value is not None else None
+            rest = [tokens[skip:] or tokens, *(t for p, t in lines[1:] if p is page)]
+            tokens = item_lines(query, rest, limit, page.unit)
+            text = " ".join(t.text for t in tokens)
+            value = self.value(query, text)
+            return (text, tokens, value, page) if value is not None else None
+        tokens = [t for _, found in lines for t in found]
+        ends = period_ends(" ".join(t.text for t in tokens))
+        piece = ends[0] if part == "first" else ends[1]
+        if piece and query.kind == "text" and "as printed" not in query.description:
+            piece = clock_text(piece)
+        value = self.value(query, piece) if piece else None
+        return (piece, tokens, value, page) if piece and value is not None else None
 
     def _read_below(self, raw: RawRow, column: int, query: Query) -> Reading | None:
         """The text under a code in the same column: the second line of the cell and what wraps from it."""
@@ -163,6 +198,27 @@ class Reader:
         return (text, tokens, value, page) if value is not None else None
 
 
+def period_ends(text: str) -> tuple[str, str | None]:
+    """The beginning and the end of a period of dates or times; the end is None when there is one date or it goes on."""
+    pieces = re.split(
+        r"\s*(?:[–—]|(?<=[\w.])\s?-\s?(?=\D)|\s-\s|(?<=\d)-(?=\d\d[:/.])|\b(?:to|until|bis|au|à|al|hasta|tot)\b)\s*",
+        text.strip(),
+        maxsplit=1,
+    )
+    first = re.sub(r"^(?:since|from|seit|depuis|desde|dal|vom?|de)\s+", "", pieces[0].strip(), flags=re.I)
+    last = pieces[1].strip() if len(pieces) > 1 else ""
+    return first, last if re.search(r"\d", last) else None
+
+
+def clock_text(text: str) -> str:
+    """A time of day as HH:MM; any other text as it is."""
+    match = re.fullmatch(r"(\d{1,2})(?:[.:h]\s?(\d\d))?\s?(?:(a|p)\.?m\.?|uhr|h|hrs)?", text.strip(" .,"), re.I)
+    if not match or not (match[2] or match[3]) or int(match[1]) > 24:
+        return text
+    hour = int(match[1]) % 12 + (12 if match[3].lower() == "p" else 0) if match[3] else int(match[1])
+    return f"{hour:02}:{match[2] or '00'}"
+
+
 def part_of(text: str, part: Part) -> str | None:
     """One end of a range, or the unit or flag behind a number."""
     if part in ("low", "high"):
@@ -179,6 +235,19 @@ def part_of(text: str, part: Part) -> str | None:
         return found[1] if found else None
     found = re.search(r"(?<=[\d\s])(\*+|[HL]{1,2}|high|low)\s*$", text, re.I)
     return found[1] if found else None
+
+
+def without_date(text: str) -> str:
+    """What a heading says besides its date and weekday."""
+    rest = _NAMED.sub(" ", text)
+    for span in reversed(list(find_dates(rest))):
+        rest = rest[: span.start] + " " + rest[span.end :]
+    rest = re.sub(
+        r"(?i)\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:mon|diens|donners|frei|sams|sonn)tag\b|\bmittwoch\b|\b(?:lun|mar|mercre|jeu|vendre|same)di\b",
+        " ",
+        rest,
+    )
+    return re.sub(r"\s+", " ", re.sub(r"(?:^|\s)(?:19|20)\d\d(?=\W|$)", " ", rest)).strip(" ,;:|·–—-./()")
 
 
 def item_lines(query: Query, lines: list[list[Token]], limit: float, unit: float) -> list[Token]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pagelift.core import Json
@@ -11,9 +11,10 @@ from pagelift.layout import lexicon
 from pagelift.layout.lines import PageLayout, Token
 from pagelift.layout.query import Path, Query, Table, split_name
 from pagelift.layout.table_grid import Grid, best_grid
-from pagelift.layout.table_groups import Found, gaps_between, group_rows, heading_text, labelled, rows_span, summed
+from pagelift.layout.table_groups import Found, Heading, gaps_between, group_rows, heading_text, labelled, rows_span, summed
+from pagelift.layout.table_lists import find_list
 from pagelift.layout.table_rows import RawRow
-from pagelift.layout.table_values import Reader, document_years
+from pagelift.layout.table_values import Reader, document_years, without_date
 from pagelift.layout.values import Locale
 
 _HEADING = re.compile(r"\b(heading|section|group|category|panel|under which|chapter|subtitle)\b", re.I)
@@ -44,17 +45,35 @@ class Row:
 
 @dataclass(slots=True, eq=False)
 class TableResult:
-    """rows: empty when nothing was found, with the reason. tokens: all words of the table, headings and totals included."""
+    """rows: empty when nothing was found, with the reason. tokens: the words of the table, its headings included.
+    row_tokens: those of the rows' values. score: how well headings and columns match, to compare tables."""
 
     rows: list[Row] = field(default_factory=list)
     confidence: float = 0.0
     reason: str = ""
     tokens: list[Token] = field(default_factory=list)
+    row_tokens: list[Token] = field(default_factory=list)
+    score: float = 0.0
 
 
 def find_rows(pages: Sequence[PageLayout], table: Table, locale: Locale) -> list[Row]:
     """The entries of one array of objects, in printed order; empty when no table fits."""
     return find_table(pages, table, locale).rows
+
+
+def find_tables(pages: Sequence[PageLayout], tables: Sequence[Table], locale: Locale) -> list[TableResult]:
+    """The entries of all arrays of objects of a schema. Two arrays never take the same lines: the better match keeps them."""
+    results = [find_table(pages, table, locale) for table in tables]
+    order = sorted(range(len(results)), key=lambda i: -results[i].score)
+    taken: set[int] = set()
+    for i in order:
+        result = results[i]
+        words = {id(t) for t in result.row_tokens}
+        if result.rows and len(words & taken) > 0.3 * len(words):
+            results[i] = TableResult(reason="the matching table holds the entries of another array")
+        else:
+            taken |= words
+    return results
 
 
 def find_table(pages: Sequence[PageLayout], table: Table, locale: Locale) -> TableResult:
@@ -64,9 +83,9 @@ def find_table(pages: Sequence[PageLayout], table: Table, locale: Locale) -> Tab
         return _find_groups(pages, table, inner, locale)
     if not table.columns:
         return TableResult(reason="the items have no scalar properties")
-    grid = best_grid(pages, table.columns, _names(table), locale)
+    grid = best_grid(pages, table.columns, _names(table), locale) or find_list(pages, table.columns, _names(table))
     if grid is None:
-        return TableResult(reason="no table with matching headings found")
+        return TableResult(reason="no table with matching headings and no list of such entries found")
     reader = Reader(grid, table.columns, locale, document_years(pages, locale))
     rows = [_row(reader, raw) for raw in grid.rows]
     _fill_from_headings(grid, table.columns, reader, rows)
@@ -80,10 +99,21 @@ def _names(table: Table) -> frozenset[str]:
 
 
 def _result(grid: Grid, rows: list[Row], wanted: int) -> TableResult:
+    if not rows:
+        return TableResult(reason="the table has no rows")
     tokens = [t for h in grid.headers for c in h.cells for p in c.phrases for t in p]
     tokens += [t for raw in grid.rows for line in raw.lines for cell in line.cells.values() for t in cell]
+    values = [t for row in rows for t in _value_tokens(row)]
     confidence = min(0.95, 0.3 + 0.5 * len(grid.answers.chosen) / max(1, wanted))
-    return TableResult(rows, confidence if rows else 0.0, "" if rows else "the table has no rows", tokens)
+    return TableResult(rows, confidence, "", tokens, values, grid.score)
+
+
+def _value_tokens(row: Row) -> Iterator[Token]:
+    for cell in row.cells.values():
+        yield from cell.tokens
+    for entries in row.nested.values():
+        for entry in entries:
+            yield from _value_tokens(entry)
 
 
 def _row(reader: Reader, raw: RawRow) -> Row:
@@ -113,9 +143,28 @@ def _fill_from_headings(grid: Grid, queries: Sequence[Query], reader: Reader, ro
                 row.cells[query.path] = Cell(current.text, current.tokens, reader.value(query, current.text), current.page, 0.7)
 
 
+def _add_headings(grid: Grid, gaps: list[Heading], heads: list[dict[Path, Found]], queries: Sequence[Query], reader: Reader) -> None:
+    """Entries without labels are named by the headings over their rows: the first text property, and a date in the heading."""
+    title = next((q for q in queries if q.kind in ("text", "name", "id", "enum")), None)
+    date = next((q for q in queries if q.kind == "date"), None)
+    if any(q and any(q.path in f for f in heads) for q in (title, date)) or not (title or date):
+        return
+    for gap, found in zip(gaps, heads, strict=False):
+        heading = heading_text(gap, grid)
+        if heading is None:
+            continue
+        rest = heading
+        if date is not None and reader.value(date, heading.text) is not None:
+            found[date.path] = heading
+            rest = Found(without_date(heading.text), heading.tokens, heading.page)
+        if title is not None and rest.text:
+            found[title.path] = rest
+
+
 def _find_groups(pages: Sequence[PageLayout], table: Table, inner: Table, locale: Locale) -> TableResult:
     """Entries with nested arrays: one table of inner rows, cut into groups by the headings between them."""
-    grid = best_grid(pages, inner.columns, _names(inner) | _names(table), locale)
+    names = _names(inner) | _names(table)
+    grid = best_grid(pages, inner.columns, names, locale) or find_list(pages, inner.columns, names)
     if grid is None:
         return TableResult(reason="no table with matching headings found for the nested entries")
     reader = Reader(grid, inner.columns, locale, document_years(pages, locale))
@@ -124,14 +173,10 @@ def _find_groups(pages: Sequence[PageLayout], table: Table, inner: Table, locale
     heads: list[dict[Path, Found]] = []
     for gap in gaps[:-1]:
         heads.append({q.path: f for q in table.columns if (f := labelled(q, gap.lines, x0, x1, _names(table)))})
-    title = next((q for q in table.columns if q.kind in ("text", "name", "id", "enum", "date")), None)
-    if title is not None and not any(title.path in f for f in heads):
-        for gap, found in zip(gaps, heads, strict=False):
-            if heading := heading_text(gap, grid):
-                found[title.path] = heading
+    _add_headings(grid, gaps, heads, table.columns, reader)
     keys = [tuple(f[q.path].text if q.path in f else None for q in table.columns if q.kind not in ("number", "percent")) for f in heads]
     entries: list[Row] = []
-    for numbers in group_rows(grid, keys):
+    for numbers in group_rows(keys):
         raws = [grid.rows[i] for i in numbers]
         page, top, bottom = rows_span(raws)
         entry = Row(page=page, top=top, bottom=bottom)
