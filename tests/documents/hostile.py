@@ -99,7 +99,7 @@ def _pages() -> Iterator[tuple[str, bytes]]:
     objects: dict[int, bytes | str] = {1: "<< /Type /Catalog /Pages 2 0 R >>"}
     count = 5000
     objects[2] = f"<< /Type /Pages /Kids [{' '.join(f'{n} 0 R' for n in range(3, count + 3))}] /Count {count} /MediaBox [0 0 612 792] >>"
-    objects |= {n: "<< /Type /Page /Parent 2 0 R >>" for n in range(3, count + 3)}
+    objects |= dict.fromkeys(range(3, count + 3), "<< /Type /Page /Parent 2 0 R >>")
     yield "five-thousand-pages.pdf", assemble(objects)
 
 

@@ -82,7 +82,8 @@ def test_a_hyphen_at_the_end_of_a_line_is_kept() -> None:
 
 def test_mapped_characters() -> None:
     """A ligature is spelled out, a combining accent composed, a character beyond the 16-bit plane kept whole."""
-    mapping = "1 begincodespacerange <00> <FF> endcodespacerange 5 beginbfchar <45> <00660066> <41> <FB01> <42> <0065> <43> <0301> <44> <D83DDE00> endbfchar"
+    characters = "<41> <FB01> <42> <0065> <43> <0301> <44> <D83DDE00> <45> <00660066>"
+    mapping = f"1 begincodespacerange <00> <FF> endcodespacerange 5 beginbfchar {characters} endbfchar"
     font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 7 0 R >>"
     cmap = f"/CIDInit /ProcSet findresource begin begincmap /CMapName /X def {mapping} endcmap end"
     content = "BT /F2 12 Tf 72 700 Td (A) Tj 60 0 Td (BC) Tj 60 0 Td (D) Tj 60 0 Td (E) Tj ET"

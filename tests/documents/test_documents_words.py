@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,10 +12,11 @@ from pagelift.documents.soundness import Drawn, judge, letter_likeness, unreadab
 from pagelift.documents.words import Run, clean_text, group_characters
 
 PLAIN = Style(0.0, 10.0, False, False, (0, 0, 0, 255), 1)
-PROSE = (
+LETTER = (
     "We thank you for your order and ask you to pay the amount due within thirty days of the date of this invoice "
     "stating the invoice number as the reference of your transfer so that we can assign the payment to your account"
-).split()
+)
+PROSE = LETTER.split()
 NO_PICTURE = Drawn(0.0, 0)
 
 
@@ -42,7 +45,7 @@ def test_words_apart_by_a_space_come_back_in_order_with_disjoint_boxes(words: li
     runs = group_characters(line(" ".join(words)))
     assert texts(runs) == words
     boxes = [r.box() for r in runs]
-    assert all(left[2] < right[0] for left, right in zip(boxes, boxes[1:], strict=False))
+    assert all(left[2] < right[0] for left, right in pairwise(boxes))
     assert boxes[0][0] == 0
     assert boxes[-1][2] == 5 * len(" ".join(words))
 
