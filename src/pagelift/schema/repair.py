@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import jsonschema_rs
+
 from pagelift.core import ExtractionError, Json
 from pagelift.schema import keywords as kw
 from pagelift.schema.coercion import type_name
@@ -49,7 +51,7 @@ class Repair:
             else:
                 where = kw.join("", *errors[0].instance_path) or "the whole value"
                 raise ExtractionError(
-                    f"no valid result: {_keyword(errors[0])} at {where} cannot be met by leaving values out: {errors[0].message}"
+                    f"no valid result: {failed_keyword(errors[0])} at {where} cannot be met by leaving values out: {errors[0].message}"
                 )
 
     def _try_all(self, error: Any, count: int) -> list[Any] | None:
@@ -63,7 +65,7 @@ class Repair:
                 continue
             left = list(self.validator.iter_errors(data))
             if len(left) < count:
-                self._record(step, f"{_keyword(error)}: {error.message}"[:300])
+                self._record(step, f"{failed_keyword(error)}: {error.message}"[:300])
                 self.data = data
                 return left
         return None
@@ -110,7 +112,7 @@ class Repair:
                 yield [((*path, name), self._empty((*path, name)))]
                 yield [((*path, name), None)]
             limit = detail.get("limit")
-            if _keyword(error) == "maxProperties" and isinstance(limit, int | float):
+            if failed_keyword(error) == "maxProperties" and isinstance(limit, int | float):
                 order = [n for n in reversed(value) if not has_content(value[n])] + [n for n in reversed(value) if has_content(value[n])]
                 optional = [n for n in order if n not in self._required(path)]
                 yield [((*path, n), MISSING) for n in optional[: len(value) - int(limit)]]
@@ -189,7 +191,10 @@ class Repair:
         return self.shaper.best(fitting, value) if fitting else {}
 
 
-def _keyword(error: Any) -> str:
+def failed_keyword(error: Any) -> str:
+    """The keyword of a complaint, "false" for a schema that is `false`."""
+    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.FalseSchema):
+        return "false"
     return next((token for token in reversed(error.schema_path) if isinstance(token, str)), "false")
 
 

@@ -22,6 +22,7 @@ from pagelift.schema.nodes import Node
 from pagelift.schema.patterns import BACKTRACK_LIMIT
 from pagelift.schema.places import Refusal
 from pagelift.schema.references import References, draft_of, validator_class
+from pagelift.schema.repair import failed_keyword
 from pagelift.schema.report import SchemaReport, report_rows
 from pagelift.schema.shaping import Leaves
 from pagelift.schema.source import read_source, save_document
@@ -33,14 +34,14 @@ Nulls = Literal["allowed", "declared"]
 
 @dataclass(frozen=True, slots=True)
 class ValidationProblem:
-    """One way in which a value breaks the schema. pointer: JSON Pointer into the value."""
+    """One way in which a value breaks the schema. pointer: JSON Pointer into the value. keyword: "false" for a schema `false`."""
 
     pointer: str
     keyword: str
     message: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
     """A JSON Schema, read and checked. Make one with `Schema.load`.
 
@@ -187,7 +188,7 @@ def _build(cls: type[Schema], source: Any, nulls: Nulls, strict: bool, folder: P
 
 def _notes(original: Json) -> tuple[str, ...]:
     declared = original.get("$schema") if isinstance(original, dict) else None
-    if declared is None or "json-schema.org" in str(declared):
+    if declared is None or draft_of(original)[0] != 2020 or "json-schema.org/draft/2020-12/" in str(declared):
         return ()
     return (f"$schema {str(declared)[:100]!r} is not a draft that is known; read as draft 2020-12",)
 
@@ -219,6 +220,5 @@ def save_schema(name: str, schema: Any, folder: str | Path | None = None) -> Pat
 
 
 def problem(error: Any) -> ValidationProblem:
-    path = [token for token in error.schema_path if isinstance(token, str)]
-    keyword = path[-1] if path else "false"
-    return ValidationProblem(kw.join("", *error.instance_path), keyword, error.message)
+    """A complaint of the validator in our words."""
+    return ValidationProblem(kw.join("", *error.instance_path), failed_keyword(error), error.message)
