@@ -131,7 +131,7 @@ def test_continuation_lines_belong_to_the_row_above() -> None:
 
 def test_name_that_wraps_at_the_column_edge_is_joined() -> None:
     name = {**LINE_ITEM, "description": {"type": "string"}}
-    long = "Hydraulic press with foot pedal and safety"
+    long = "Hydraulic press with two foot pedals, hose and safety"
     page = layout(rows_at(100, [HEADING, item(long, "1", "900.00", "900.00"), {50: "cover"}, item("Oil", "2", "20.00", "40.00")]))
     assert [r["description"] for r in read(schema(name), page)] == [f"{long} cover", "Oil"]
 

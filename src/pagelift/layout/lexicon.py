@@ -36,7 +36,7 @@ amount: betrag montant bedrag importe importo amt sum-of valor entgelt nettowert
 value: wert valeur waarde valore
 paid: pay payment zahlung zahlbetrag payer betaling bezahlen prepaid zahlen gezahlt pago pagamento payé betaald payments anzahlung acompte deposit
 balance: outstanding offen restbetrag remaining saldo solde kontostand salden saldo's reste
-opening: previous anfang anfangs anfangssaldo alter beginning initial ancien précédent anterior iniziale begin vorheriger prior forward vortrag
+opening: previous anfang anfangs anfangssaldo alter beginning initial ancien précédent anterior iniziale begin vorheriger prior forward vortrag prev alt
 closing: new ending end-balance endsaldo neuer final nouveau nuevo finale eind schluss
 issue: issued ausstellung ausgestellt émission emisión emissione ausstellungsdatum belegdatum emission uitgifte
 delivery: lieferung liefer livraison shipping leistung leistungs lieferdatum shipment delivered entrega consegna levering versand expédition versanddatum supply ship
@@ -104,8 +104,8 @@ title: titel titre título titolo heading betreff objet subject regarding
 code: kode código codice key schlüssel
 weight: gewicht poids peso kg gross-weight
 meter: zähler compteur contador contatore zählernummer
-reading: zählerstand relevé lectura stand
-consumption: verbrauch consommation consumo usage verbruik kwh
+reading: zählerstand relevé lectura stand index ablesung lettura
+consumption: verbrauch consommation consumo usage verbruik kwh m3 differenz
 tracking: sendungsnummer trackingnummer suivi
 carrier: spediteur transporteur frachtführer vettore forwarder
 shipper: absender expéditeur sender consignor remitente mittente verlader versender
@@ -156,7 +156,7 @@ day: tag jour día giorno dag days tage weekday wochentag weekdag
 week: woche semaine semana settimana kw
 month: monat mois mes mese maand
 year: jahr année año anno jaar fiscal
-current: aktuell laufend actuel huidig actual corrente
+current: aktuell laufend actuel huidig actual corrente present neu
 currency: währung devise moneda valuta munt
 advance: vorschuss avance anticipo
 claim: schaden sinistre forderung schadennummer

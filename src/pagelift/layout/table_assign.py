@@ -97,6 +97,12 @@ def _share_cells(queries: Sequence[Query], columns: Sequence[Column], body: Sequ
         if best is not None:
             answers.chosen |= {low: best, high: best}
             answers.parts |= {low: "low", high: "high"}
+    for qi, query in enumerate(queries):  # a currency printed with an amount
+        if query.kind == "currency" and qi not in answers.chosen:
+            amounts = [ci for other, ci in answers.chosen.items() if queries[other].kind == "number"]
+            with_code = [ci for ci in amounts if any(re.search(r"[A-Z]{3}|[$€£]", c.text(ci)) for c in body)]
+            if with_code:
+                answers.chosen[qi] = with_code[0]
     for qi, query in enumerate(queries):  # a heading that names both a value and its unit
         column = answers.chosen.get(qi)
         if column is not None and qi not in answers.parts and "unit" in query.label and query.kind == "text":

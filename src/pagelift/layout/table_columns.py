@@ -12,10 +12,13 @@ from itertools import pairwise
 
 from pagelift.core import Box, union
 from pagelift.evidence import find_dates, parse_number
+from pagelift.evidence.dates import MONTHS
 from pagelift.layout.lines import WIDE_GAP, Line, PageLayout, Segment, Token
 from pagelift.layout.table_headers import HeaderCell
 
 DAY_MONTH = re.compile(r"(?<!\d)(0?[1-9]|[12]\d|3[01])\s?[./-]\s?(0?[1-9]|[12]\d|3[01])(?!\d)\.?")
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+DAY_MONTH_NAME = re.compile(rf"(?<!\d)(\d{{1,2}})(?:\.|st|nd|rd|th)?[\s-]?(?:de\s)?({_MONTH})\.?|\b({_MONTH})\.?\s?(\d{{1,2}})(?!\d)", re.I)
 _PADDED = re.compile(r"[0-3]\d[./-][0-3]\d\.?")
 _DATE_HEADINGS = frozenset({"date", "day", "value", "transaction", "time"})
 _WITH_UNIT = re.compile(
@@ -82,6 +85,8 @@ def kind_of(text: str) -> str:
     body = text.strip()
     if not re.search(r"\d", body):
         return "text"
+    if DAY_MONTH_NAME.fullmatch(body):
+        return "date"
     if (next(find_dates(body), None) is not None and len(re.sub(r"[\W\d]", "", body)) < 14) or (
         DAY_MONTH.fullmatch(body) and re.search(r"\D\d\d", body)
     ):

@@ -16,6 +16,7 @@ from pagelift.layout.table_rows import RawRow, RowModel, build_rows, drop_weak, 
 from pagelift.layout.values import Locale
 
 _PAGE_NUMBER = re.compile(r"\b(?:page|seite|pagina|página|blatt|p\.)\s*:?\s*0\b|^[-– ]*0\s*(?:/|of|von|de)\s*0[-– ]*$")
+_EXPECTED = {"number": "number", "percent": "number", "date": "date", "datetime": "date"}
 TEXT_KINDS = ("text", "name", "address")
 
 
@@ -188,6 +189,10 @@ def _row_model(queries: Sequence[Query], columns: Sequence[Column], answers: Ans
     keys |= {credit: chosen[qi] for qi, credit in answers.credit.items()}
     amount = next((ci for qi, ci in chosen.items() if is_amount(queries[qi])), None)
     model = RowModel(columns, keys, frozenset(texts - keys.keys()), amount)
+    for qi, ci in chosen.items():
+        kind = _EXPECTED.get(queries[qi].kind)
+        if kind == "date" or (kind == "number" and qi not in answers.parts and "string" not in queries[qi].node.types):
+            model.expected.setdefault(ci, kind)
     model.learn_style(body)
     return model
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from pagelift.layout import lexicon
 from pagelift.layout.lines import PageLayout, Segment
-from pagelift.layout.table_columns import Cells, Column, kind_of
+from pagelift.layout.table_columns import DAY_MONTH, Cells, Column, kind_of
 
 _TOTAL_WORDS = (
     r"summe|\w*summe\b|(?:netto|brutto|end|rest|zahl|gesamt|rechnungs|steuer|mwst-?)betrag|moyenne|average|durchschnitt",
@@ -20,6 +20,7 @@ _TOTAL_WORDS = (
     r"kontostand|(?:alter|neuer|anfangs|end)\s?-?(?:saldo|kontostand)|ancien solde|nouveau solde|solde\b|saldo\b|beginsaldo|eindsaldo",
 )
 _TOTAL_START = re.compile(rf"\W*(?:{'|'.join(_TOTAL_WORDS)})", re.I)
+_TOTAL_END = re.compile(r"\D*totals?\W*$", re.I)
 _STAND_IN = re.compile(r"(?-i:[A-Z]{2,4})|n/?a|[-–—]+|(?:incl|inkl|frei|gratis|free|offert)\.?", re.I)
 """What stands in a column of numbers or times instead of a value: DNS, n/a, a dash, "incl."."""
 _TOTAL_CONCEPTS = frozenset({"total", "net", "gross", "tax", "balance", "rounding", "average"})
@@ -50,19 +51,21 @@ class RowModel:
     """What the lines of a table are judged by. keys: column to key group, for columns whose values occur once a row.
     texts: columns of text properties. amount: the column of the line total, None when there is none. left, right, bold, upper,
     filled: edges in points, share of bold and of upper-case lines, and number of columns of the lines with key values.
-    gap: usual distance in points between lines. starts: page and line numbers of the lines with key values when these are
-    known beforehand."""
+    text_first: the items' texts stand above the lines with key values. gap: usual distance in points between lines. starts: page and line numbers of the lines with key values when these are
+    known beforehand. expected: "date" or "number" for the key columns of such properties."""
 
     columns: Sequence[Column]
     keys: dict[int, int]
     texts: frozenset[int]
     amount: int | None = None
     starts: frozenset[tuple[int, int]] | None = None
+    expected: dict[int, str] = field(default_factory=dict)
     left: float = 0.0
     right: float = 0.0
     bold: float = 0.0
     upper: float = 0.0
     filled: int = 0
+    text_first: bool = False
     gap: float = 0.0
 
     def learn_style(self, body: Sequence[Cells]) -> None:
@@ -73,10 +76,11 @@ class RowModel:
         ]
         if not wide:
             return
-        self.left = min(c.segments[0].box.x0 for c in wide)
+        self.left = min([c.segments[0].box.x0 for c in wide] + [self.columns[c].x0 for c in self.texts])
         self.right = max(c.segments[-1].box.x1 for c in wide)
         self.bold = statistics.mean(c.segments[0].bold for c in wide)
         texts = [t for c in wide if (t := "".join(c.text(i) for i in self.texts))]
+        self.text_first = bool(self.texts) and len(texts) < 0.5 * len(wide)
         self.upper = sum(t.isupper() for t in texts) / max(1, len(texts))
         self.filled = statistics.median_high([len(c.cells) for c in wide])
         gaps = [b.box.top - a.box.bottom for a, b in pairwise(body) if a.page is b.page]
@@ -90,41 +94,51 @@ class RowModel:
 
 def is_group_heading(before: Cells | None, cells: Cells, after: Cells | None, model: RowModel) -> bool:
     """Whether a line without key values heads the rows below: it stands alone and looks unlike the text of the rows."""
-    segments = cells.segments
+    segments, unit = cells.segments, cells.page.unit
     if not segments or len(segments) > 2 or not re.search(r"[^\W\d_]{2}", segments[0].text) or len(segments[0].tokens) > 12:
         return False
     first = segments[0]
-    if model.starts is not None and model.texts:  # a list by time or date: a line that begins where the times stand
-        words = model.columns[min(model.texts)]
-        if min(model.keys) < min(model.texts) and first.box.x0 < words.x0 - cells.page.unit:
-            return True
+    if model.starts is not None and min(model.keys) < min(model.texts) and first.box.x0 < model.columns[min(model.texts)].x0 - unit:
+        return True  # it begins where the times of the list stand
     if first.box.x0 > (model.left + model.right) / 2:
         return False
     words = "".join(t.text for s in segments for t in s.tokens)
-    if first.bold > model.bold + 0.6 or (words.isupper() and model.upper < 0.3 and first.box.x0 < model.left + cells.page.unit):
+    if first.bold > model.bold + 0.6 or (words.isupper() and model.upper < 0.3 and first.box.x0 < model.left + unit):
         return True
-    if first.box.x0 < model.left - 0.4 * cells.page.unit:
+    if first.box.x0 < model.left - 0.4 * unit or _starts_in_value_column(cells, model):
         return True
-    above = cells.box.top - before.box.bottom if before is not None and before.page is cells.page else 1e3
+    if before is None or model.text_first:
+        return False
+    above = cells.box.top - before.box.bottom if before.page is cells.page else 1e3
     below = after.box.top - cells.box.bottom if after is not None and after.page is cells.page else 1e3
+    return first.box.x0 < model.left + 0.5 * unit and above > max(model.gap, below) + 0.35 * unit
+
+
+def _starts_in_value_column(cells: Cells, model: RowModel) -> bool:
+    """Whether words begin where codes, dates or numbers stand, at the left edge of the table: no text of a row goes on there."""
+    first = cells.segments[0]
+    if len(cells.segments) > 1 or first.box.x0 > model.left + 0.5 * cells.page.unit or len(re.sub(r"[\W\d_]", "", first.text)) < 4:
+        return False
+    number = min(cells.cells, default=-1)
     return (
-        first.box.x0 < model.left + 0.5 * cells.page.unit and above > max(model.gap, below) + 0.35 * cells.page.unit and before is not None
+        number >= 0
+        and number not in model.texts
+        and model.columns[number].main_kind in ("code", "number", "date", "clock")
+        and kind_of(first.text) == "text"
     )
 
 
 def is_stated_total(segments: Sequence[Segment]) -> bool:
-    """Whether a line begins with the word for a total, a balance or a sum carried over."""
-    return any(_TOTAL_START.match(s.text) for s in segments[:4])
+    """Whether a phrase of a line begins with the word for a total, a balance or a sum carried over, or ends with "total"."""
+    return any(_TOTAL_START.match(s.text) or (len(s.tokens) < 5 and _TOTAL_END.match(s.text)) for s in segments[:4])
 
 
 def is_total(segments: Sequence[Segment]) -> bool:
     """Whether a line states a total, a balance or a sum carried over instead of an entry."""
-    for number, seg in enumerate(segments[:4]):
+    if is_stated_total(segments):
+        return True
+    for seg in segments[:1]:
         if not re.search(r"[^\W\d_]{2}", seg.text):
-            continue
-        if _TOTAL_START.match(seg.text):
-            return True
-        if number:
             continue
         words = lexicon.bag(re.sub(r"[\d.,%€$£()]+", " ", seg.text))
         if words and len(seg.tokens) <= 7 and words & _TOTAL_CONCEPTS and words <= _TOTAL_COMPANIONS:
@@ -143,13 +157,17 @@ def filled_keys(cells: Cells, model: RowModel) -> set[int]:
     found = set()
     for column, group in model.keys.items():
         text = cells.text(column)
-        if text and _is_key_value(text, model.columns[column]):
+        if text and _is_key_value(text, model.columns[column], model.expected.get(column, "")):
             found.add(group)
     return found
 
 
-def _is_key_value(text: str, column: Column) -> bool:
+def _is_key_value(text: str, column: Column, expected: str) -> bool:
     kind, main = kind_of(text), column.main_kind
+    if expected == "date":
+        return kind == "date" or DAY_MONTH.fullmatch(text) is not None
+    if expected == "number":
+        return kind in ("number", "percent") or bool(_STAND_IN.fullmatch(text))
     if main in (kind, "text"):
         return True
     if main == "code":

@@ -16,7 +16,7 @@ from pagelift.layout import lexicon
 from pagelift.layout.lines import PageLayout, Token
 from pagelift.layout.query import Query
 from pagelift.layout.table_assign import Part, cell_number
-from pagelift.layout.table_columns import DAY_MONTH, Column, amount_with_unit
+from pagelift.layout.table_columns import DAY_MONTH, DAY_MONTH_NAME, Column, amount_with_unit
 from pagelift.layout.table_grid import TEXT_KINDS, Grid
 from pagelift.layout.table_headers import label_match
 from pagelift.layout.table_rows import RawRow
@@ -25,8 +25,6 @@ from pagelift.layout.values import Locale, read_value
 Reading = tuple[str, list[Token], Json, PageLayout]
 
 _FIRST_LINE = re.compile(r"first line|first row|main line|headline|heading of|without (?:the )?(?:further|additional) ", re.I)
-_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
-_NAMED = re.compile(rf"(?<!\d)(\d{{1,2}})(?:\.|st|nd|rd|th)?\s?(?:de\s)?({_MONTH})\b|\b({_MONTH})\.?\s?(\d{{1,2}})(?!\d)", re.I)
 _COUNT = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)\s?(?:[x×X*]\s?|\s(?=\D))")
 _ALL_LINES = re.compile(
     r"\ball lines\b|complete (?:text|description)|full (?:text|description)|including (?:continuation|following|further) lines", re.I
@@ -68,7 +66,7 @@ def read_cell(query: Query, text: str, locale: Locale, known: Sequence[datetime.
 def complete_date(text: str, locale: Locale, known: Sequence[datetime.date]) -> str | None:
     """A day and month as an ISO date in the year that the document's complete dates suggest."""
     match = DAY_MONTH.search(text)
-    named = _NAMED.search(text)
+    named = DAY_MONTH_NAME.search(text)
     if not known or not (match or named):
         return None
     if named:
@@ -239,7 +237,7 @@ def part_of(text: str, part: Part) -> str | None:
 
 def without_date(text: str) -> str:
     """What a heading says besides its date and weekday."""
-    rest = _NAMED.sub(" ", text)
+    rest = DAY_MONTH_NAME.sub(" ", text)
     for span in reversed(list(find_dates(rest))):
         rest = rest[: span.start] + " " + rest[span.end :]
     rest = re.sub(

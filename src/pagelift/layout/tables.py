@@ -89,7 +89,8 @@ def find_table(pages: Sequence[PageLayout], table: Table, locale: Locale) -> Tab
     reader = Reader(grid, table.columns, locale, document_years(pages, locale))
     rows = [_row(reader, raw) for raw in grid.rows]
     _fill_from_headings(grid, table.columns, reader, rows)
-    rows = [r for r in rows if any(c.value is not None for c in r.cells.values())]
+    enough = 2 if len(grid.answers.chosen) > 2 else 1
+    rows = [r for r in rows if len(r.cells) >= enough]
     return _result(grid, rows, len(table.columns))
 
 
