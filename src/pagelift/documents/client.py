@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, cast
 
 from pagelift.core import errors
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 MAX_IDLE = os.cpu_count() or 1
 MAX_OPEN_PER_WORKER = 4
+CLOSE_SECONDS = 5.0
 MAX_OPENED_PER_WORKER = 1_000  # then it is replaced, so that leaks of native libraries stay bounded
 
 _ids = itertools.count(1)
@@ -40,33 +41,28 @@ class Worker:
     """One worker process. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        code = f"import sys; sys.path[:] = {json.dumps(sys.path)}; from pagelift.documents.worker import main; main()"
+        code = f"import sys; sys.path[:] = {json.dumps([str(p) for p in sys.path])}; from pagelift.documents.worker import main; main()"
         self._process = subprocess.Popen([sys.executable, "-E", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.open_documents: dict[int, None] = {}
         self.opened = 0
 
     def call(self, request: Header, body: bytes | memoryview, timeout_s: float) -> tuple[Header, bytes]:
         """One request and its reply. Raises WorkerLost when the process ends or `timeout_s` is over."""
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            self._process.kill()
-
-        timer = threading.Timer(timeout_s, expire)
-        timer.daemon = True
-        timer.start()
+        watchdog = _Watchdog(timeout_s, self._process.kill)
         try:
             write_frame(cast(BinaryIO, self._process.stdin), request, body)
-            return read_frame(cast(BinaryIO, self._process.stdout))
+            reply = read_frame(cast(BinaryIO, self._process.stdout))
         except (EOFError, OSError, ValueError) as error:
+            timed_out = watchdog.call_off()
             self.kill()
-            raise WorkerLost(expired.is_set(), self._process.returncode) from error
+            raise WorkerLost(timed_out, self._process.returncode) from error
         except BaseException:
+            watchdog.call_off()
             self.kill()  # interrupted between request and reply: the next reply would be the wrong one
             raise
-        finally:
-            timer.cancel()
+        if watchdog.call_off():
+            self.kill()
+        return reply
 
     @property
     def alive(self) -> bool:
@@ -83,6 +79,31 @@ class Worker:
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 cast(BinaryIO, stream).close()
+
+
+class _Watchdog:
+    """Calls `act` after `timeout_s` unless called off before."""
+
+    def __init__(self, timeout_s: float, act: Callable[[], None]) -> None:
+        self._act = act
+        self._lock = threading.Lock()
+        self._over = self._acted = False
+        self._timer = threading.Timer(min(timeout_s, threading.TIMEOUT_MAX), self._expire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _expire(self) -> None:
+        with self._lock:
+            if not self._over:
+                self._acted = True
+                self._act()
+
+    def call_off(self) -> bool:
+        """Stop waiting. Returns whether it was too late."""
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+            return self._acted
 
 
 class Pool:
@@ -113,21 +134,26 @@ class Pool:
             try:
                 yield worker
             finally:
-                with self._lock:
-                    self._busy.discard(worker)
-                    keep = worker.alive and worker.opened < MAX_OPENED_PER_WORKER and len(self._idle) < MAX_IDLE
-                    if keep:
-                        self._idle.append(worker)
-                if not keep:
-                    worker.kill()
+                self._give_back(worker)
+
+    def _give_back(self, worker: Worker) -> None:
+        with self._lock:
+            self._busy.discard(worker)
+            keep = worker.alive and worker.opened < MAX_OPENED_PER_WORKER and len(self._idle) < MAX_IDLE
+            if keep:
+                self._idle.append(worker)
+        if not keep:
+            worker.kill()
 
     def forget(self, document: int) -> None:
-        """Close `document` in idle workers that have it open; cheap, and fine when there is none."""
+        """Close `document` in the idle workers that have it open."""
         with self._lock:
             holders = [w for w in self._idle if document in w.open_documents]
-        for _ in holders:
-            with self.lease(document) as worker:
-                _close(worker, document)
+            self._idle = [w for w in self._idle if w not in holders]
+            self._busy.update(holders)
+        for worker in holders:
+            _close(worker, document)
+            self._give_back(worker)
 
     def shut_down(self) -> None:
         """End all workers."""
@@ -145,9 +171,9 @@ class Pool:
 
 
 def _close(worker: Worker, document: int) -> None:
-    if worker.open_documents.pop(document, 0) is None:
-        with contextlib.suppress(WorkerLost):
-            worker.call({"op": "close", "document": document}, b"", 5.0)
+    del worker.open_documents[document]
+    with contextlib.suppress(WorkerLost):
+        worker.call({"op": "close", "document": document}, b"", CLOSE_SECONDS)
 
 
 documents_pool = Pool(max_workers=64)

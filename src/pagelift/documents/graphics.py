@@ -11,7 +11,8 @@ import pypdfium2.raw as pdfium
 
 from pagelift.documents.frame import Rectangle
 
-MAX_OBJECTS = 5_000
+MAX_OBJECTS = 50_000  # of all kinds; text objects take no time
+MAX_PATHS = 5_000
 MAX_SEGMENTS = 20_000
 MAX_SECONDS = 0.5
 MAX_DEPTH = 3
@@ -51,7 +52,7 @@ class Graphics:
 
 
 def read_graphics(page: Any) -> Graphics:
-    """What is drawn on a loaded page, within MAX_OBJECTS objects and MAX_SECONDS seconds."""
+    """What is drawn on a loaded page, within the caps on their number and on the time."""
     graphics = Graphics()
     _walk(graphics, page, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, (IDENTITY, 0, time.perf_counter() + MAX_SECONDS))
     graphics.rules = list(dict.fromkeys(graphics.rules))
@@ -61,7 +62,7 @@ def read_graphics(page: Any) -> Graphics:
 def _walk(graphics: Graphics, container: Any, count: Any, get: Any, state: tuple[Matrix, int, float]) -> None:
     matrix, depth, deadline = state
     for index in range(count(container)):
-        if graphics.order >= MAX_OBJECTS or (graphics.order % 64 == 0 and time.perf_counter() > deadline):
+        if graphics.order >= MAX_OBJECTS or graphics.paths >= MAX_PATHS or (graphics.order % 64 == 0 and time.perf_counter() > deadline):
             graphics.complete = False
             return
         item = get(container, index)

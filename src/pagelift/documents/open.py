@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -22,6 +22,10 @@ OcrMode = Literal["auto", "never", "always"]
 Kind = Literal["pdf", "image"]
 
 IMAGE_MARKS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM", b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
+COMPLAINTS = {
+    "garbage": "the text layer is not what the page shows: its fonts have no usable mapping to characters",
+    "partial": "some words of the text layer are unreadable",
+}
 PDF_MARK_WITHIN = 1024  # bytes of leading noise that PDF readers accept
 
 
@@ -143,7 +147,9 @@ class Page:
             reply, _ = self._document.call({"op": "content", "page": self.number})
             content = unpack_content(self.number, reply)
             self._size = content.width_pt, content.height_pt
-            mode, verdict = self._document.ocr, reply["text"]
+            mode, verdict = self._document.ocr, str(reply["text"])
+            if verdict in COMPLAINTS:
+                content = replace(content, warnings=(*content.warnings, COMPLAINTS[verdict]))
             if mode == "always" or (mode == "auto" and verdict not in ("sound", "blank")):
                 from pagelift.documents.reading import read_page_picture
 
