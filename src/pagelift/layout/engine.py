@@ -22,9 +22,10 @@ from pagelift.layout.lines import PageLayout, analyse_page
 from pagelift.layout.lists import read_list
 from pagelift.layout.marks import Answer, Mark, boolean_answers, enum_answers, find_marks
 from pagelift.layout.places import place_candidates
-from pagelift.layout.query import Query, plan
+from pagelift.layout.query import Query, Table, plan
 from pagelift.layout.scoring import DocumentFacts, answers, block_heads, score
 from pagelift.layout.solve import Choice, solve
+from pagelift.layout.tables import Row, TableResult, find_tables
 from pagelift.layout.values import Locale, infer_locale, plain, read_value
 from pagelift.schema import Schema
 
@@ -56,15 +57,19 @@ def extract_pages(contents: Sequence[PageContent], schema: Schema) -> Proposal:
     pages = [analyse_page(c) for c in contents]
     run = _Run(schema, pages, infer_locale(pages, queries))
     flat_pages = pages if len(pages) <= FLAT_PAGES + 1 else [*pages[:FLAT_PAGES], pages[-1]]
-    _read_scalars(run, queries, flat_pages)
+    found = find_tables(pages, tables, run.locale)
+    in_tables = frozenset(id(t) for result in found for t in result.row_tokens)
+    _read_scalars(run, queries, flat_pages, in_tables)
+    for table, result in zip(tables, found, strict=True):
+        _store_rows(run, table, result)
     return Proposal(run.data, run.fields, tuple(run.warnings), {"words": sum(len(c.words) for c in contents)})
 
 
-def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayout]) -> None:
+def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayout], in_tables: frozenset[int]) -> None:
     candidates = _candidates(pages, run.locale)
     filled = sum(f.kind == "text" and bool(f.value.strip()) for p in pages for f in p.content.form_fields)
     heads = frozenset(h for p in pages for h in block_heads(p))
-    facts = DocumentFacts(_amounts(candidates), len(pages), form=filled >= 3, block_heads=heads, distinct=_distinct(candidates))
+    facts = DocumentFacts(_amounts(candidates), len(pages), form=filled >= 3, table_tokens=in_tables, block_heads=heads, distinct=_distinct(candidates))
     marks = [m for p in pages for m in find_marks(p)]
     choices, taken = [], set[int]()
     for query in queries:
@@ -194,6 +199,28 @@ def _store_list(run: _Run, query: Query, items: list[tuple[Json, Candidate]]) ->
         pointer = f"{query.pointer}/{i}"
         box, boxes = _boxes(candidate)
         run.fields[pointer] = Field(pointer, value, "found", candidate.text, candidate.page.number, box, boxes, 0.6)
+
+
+def _store_rows(run: _Run, table: Table, result: TableResult) -> None:
+    _set(run.data, table.path, [_row_value(run, row, f"{table.pointer}/{i}") for i, row in enumerate(result.rows)])
+    if not result.rows:
+        run.fields[table.pointer] = Field(table.pointer, [], "absent", confidence=0.5, reason=result.reason)
+
+
+def _row_value(run: _Run, row: Row, pointer: str) -> dict[str, Json]:
+    """One entry of an array with the entries nested in it; their evidence goes to `run.fields`."""
+    entry: dict[str, Json] = {}
+    for path, cell in row.cells.items():
+        _set(entry, path, cell.value)
+        at = pointer + "".join("/" + p.replace("~", "~0").replace("/", "~1") for p in path)
+        words = [t.word for t in cell.tokens]
+        box = union(w.box for w in words) if words else None
+        sure = cell.confidence * min((w.confidence for w in words), default=1.0)
+        run.fields[at] = Field(at, cell.value, "found", cell.text, cell.page.number, box, (box,) if box else (), sure)
+    for path, rows in row.nested.items():
+        at = pointer + "".join("/" + p for p in path)
+        _set(entry, path, [_row_value(run, inner, f"{at}/{i}") for i, inner in enumerate(rows)])
+    return entry
 
 
 def _put(run: _Run, query: Query, evidence: Field) -> None:
