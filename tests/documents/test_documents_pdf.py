@@ -214,3 +214,12 @@ def test_filled_field_is_drawn_in_the_picture() -> None:
     canvas.showPage()
     canvas.save()
     assert ink(page_of(out.getvalue()).image(DPI)).x0 > 95
+
+
+def test_coordinates_that_are_no_numbers_are_left_out() -> None:
+    huge = "9" * 60
+    content = f"{text(72, 700, 'fine')} q {huge} 0 0 {huge} 0 0 cm BT /F1 {huge} Tf 1 1 Td (x) Tj ET 0 0 m 10 0 l S Q"
+    page = page_of(pdf(content)).content
+    assert [w.text for w in page.words] == ["fine"]
+    boxes = [*page.rules, *(w.box for w in page.hidden_words)]
+    assert all(abs(v) < 1e13 for b in boxes for v in b.as_list())

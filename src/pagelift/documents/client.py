@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from pagelift.core import errors
@@ -234,13 +235,13 @@ class RemoteDocument:
         return header
 
 
+@dataclass(frozen=True, slots=True)
 class Deadline:
-    """How long a request may take, and the words to say that it took longer."""
+    """How long a request about a document may take. limit_name: the field of core.Limits that `seconds` comes from."""
 
-    def __init__(self, name: str, seconds: float, limit_name: str) -> None:
-        self.name = name
-        self.seconds = seconds
-        self.limit_name = limit_name
+    name: str
+    seconds: float
+    limit_name: str
 
 
 def checked_call(worker: Worker, request: Header, body: bytes | memoryview, deadline: Deadline) -> tuple[Header, bytes]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pypdfium2.raw as pdfium
 
-from pagelift.documents.frame import Frame
+from pagelift.documents.frame import Frame, is_finite
 
 KINDS = {
     pdfium.FPDF_FORMFIELD_PUSHBUTTON: "button",
@@ -70,6 +70,9 @@ def _read_widget(annotation: Any, form: Any, frame: Frame) -> Widget | None:
     rectangle = pdfium.FS_RECTF()
     if kind is None or not pdfium.FPDFAnnot_GetRect(annotation, rectangle):
         return None
+    edges = (rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)
+    if not is_finite(edges):
+        return None
 
     def text(function: Callable[..., int]) -> str:
         return _string(partial(function, form, annotation))
@@ -82,7 +85,7 @@ def _read_widget(annotation: Any, form: Any, frame: Frame) -> Widget | None:
         text(pdfium.FPDFAnnot_GetFormFieldName),
         kind,
         value,
-        frame.show((rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)),
+        frame.show(edges),
         text(pdfium.FPDFAnnot_GetFormFieldAlternateName),
         checkable and bool(pdfium.FPDFAnnot_IsChecked(form, annotation)),
     )

@@ -11,6 +11,7 @@ Rectangle = tuple[float, float, float, float]
 """Left, bottom, right, top in PDF user space: y grows upwards."""
 
 MIN_SIDE_PT = 1.0
+MAX_COORDINATE = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class Frame:
         else:
             corners = (left - self.left, self.top - top, right - self.left, self.top - bottom)
         return [round(v, 2) for v in corners]
+
+
+def is_finite(rectangle: Rectangle) -> bool:
+    """Whether all edges are numbers that a page can have; hostile matrices give others."""
+    return sum(map(abs, rectangle)) < MAX_COORDINATE  # false for NaN and infinity
 
 
 def frame_of(page: Any) -> Frame:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pypdfium2.raw as pdfium
 
-from pagelift.documents.frame import Rectangle
+from pagelift.documents.frame import Rectangle, is_finite
 
 MAX_OBJECTS = 50_000  # of all kinds; text objects take no time
 MAX_PATHS = 5_000
@@ -55,7 +55,7 @@ def read_graphics(page: Any) -> Graphics:
     """What is drawn on a loaded page, within the caps on their number and on the time."""
     graphics = Graphics()
     _walk(graphics, page, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, (IDENTITY, 0, time.perf_counter() + MAX_SECONDS))
-    graphics.rules = list(dict.fromkeys(graphics.rules))
+    graphics.rules = [r for r in dict.fromkeys(graphics.rules) if is_finite(r)]
     return graphics
 
 
@@ -142,11 +142,12 @@ def _bounds(item: Any, matrix: Matrix) -> Rectangle | None:
     left, bottom, right, top = (ctypes.c_float(0) for _ in range(4))
     if not pdfium.FPDFPageObj_GetBounds(item, left, bottom, right, top):
         return None
-    if matrix is IDENTITY:
-        return left.value, bottom.value, right.value, top.value
-    corners = [_apply(matrix, x, y) for x in (left.value, right.value) for y in (bottom.value, top.value)]
-    xs, ys = [c[0] for c in corners], [c[1] for c in corners]
-    return min(xs), min(ys), max(xs), max(ys)
+    rectangle = left.value, bottom.value, right.value, top.value
+    if matrix is not IDENTITY:
+        corners = [_apply(matrix, x, y) for x in (left.value, right.value) for y in (bottom.value, top.value)]
+        xs, ys = [c[0] for c in corners], [c[1] for c in corners]
+        rectangle = min(xs), min(ys), max(xs), max(ys)
+    return rectangle if is_finite(rectangle) else None
 
 
 def _color(item: Any, get: Any) -> Color | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pagelift.documents.frame import Frame, Rectangle
+from pagelift.documents.frame import Frame, Rectangle, is_finite
 from pagelift.documents.graphics import Area, Color, Graphics
 from pagelift.documents.words import Run
 
@@ -57,6 +57,8 @@ def sort_by_visibility(runs: Sequence[Run], graphics: Graphics, frame: Frame, re
     raster: Raster | None = None
     for run in runs:
         rectangle = run.box()
+        if not is_finite(rectangle):
+            continue
         if _is_off_page(rectangle, frame) or min(run.style.size_pt, run.height) < MIN_SIZE:
             result.hidden.append(run)
         elif run.style.invisible or run.style.color[3] == 0:

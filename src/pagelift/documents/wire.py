@@ -1,6 +1,6 @@
 """Frames between the program and its worker processes.
 
-A frame is a 12-byte prefix (header length as uint32, body length as uint64, both big-endian), a JSON header in UTF-8
+A frame is a 12-byte prefix (header length as uint32, body length as uint64, both big-endian), a JSON header
 and a body of raw bytes (a document, or pixels). Nothing is ever unpickled, so a worker that was taken over by a hostile
 document can only send wrong words and pixels.
 """
@@ -20,7 +20,7 @@ Header = dict[str, Any]
 
 def write_frame(stream: BinaryIO, header: Header, body: bytes | memoryview = b"") -> None:
     """Send one frame. Raises OSError when the other side is gone."""
-    encoded = json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    encoded = json.dumps(header).encode("ascii")  # escapes keep file names that are not valid Unicode
     stream.write(PREFIX.pack(len(encoded), len(body)) + encoded)
     if body:
         stream.write(body)

@@ -66,7 +66,10 @@ class Service:
             return {"error": LimitExceeded.__name__, "message": message}, b""
         except Exception as error:  # the boundary of a document: any library error concerns this document only
             logging.getLogger(__name__).debug("request failed", exc_info=True)
-            return {"error": CorruptDocument.__name__, "message": f"{type(error).__name__}: {error}"}, b""
+            return {
+                "error": CorruptDocument.__name__,
+                "message": f"unexpected {type(error).__name__}: {error}; save it again with another program",
+            }, b""
         return {"ok": True} | header, reply_body
 
     def open(self, request: Header, body: bytes) -> Reply:
