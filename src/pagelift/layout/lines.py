@@ -200,6 +200,15 @@ def _link_neighbours(page: PageLayout) -> None:
                 break
 
 
+def regroup(page: PageLayout, tokens: list[Token]) -> PageLayout:
+    """The layout of some of a page's words, as if the others were not there; the tokens stay the same objects."""
+    part = PageLayout(page.content, page.width, page.height, page.unit)
+    for row in _rows(tokens):
+        _add_line(part, row, [])
+    _link_neighbours(part)
+    return part
+
+
 def block_below(seg: Segment, limit: int = 7) -> list[Segment]:
     """The paragraph or address block that starts with `seg`: segments below it at one left edge or centre, without a wide gap."""
     block = [seg]

@@ -16,7 +16,7 @@ from pagelift.layout.table_rows import RawRow, RowModel, build_rows, drop_weak, 
 from pagelift.layout.values import Locale
 
 _PAGE_NUMBER = re.compile(r"\b(?:page|seite|pagina|página|blatt|p\.)\s*:?\s*0\b|^[-– ]*0\s*(?:/|of|von|de)\s*0[-– ]*$")
-_EXPECTED = {"number": "number", "percent": "number", "date": "date", "datetime": "date"}
+_EXPECTED = {"number": "number", "percent": "number", "date": "date", "datetime": "date", "id": "id"}
 TEXT_KINDS = ("text", "name", "address")
 
 
@@ -37,7 +37,7 @@ class Grid:
 @dataclass(slots=True, eq=False)
 class ImplicitRegion:
     """Lines of a table that has no headings. key: the column whose values start rows. text: the column of the item's name.
-    starts: the words of such values by page and line number."""
+    starts: the words of such values by page (its identity) and line number."""
 
     lines: list[tuple[PageLayout, int]]
     columns: list[Column]
@@ -97,13 +97,13 @@ def implicit_grid(region: ImplicitRegion, queries: Sequence[Query]) -> Grid:
     model.starts = frozenset(region.starts)
     model.learn_style(body)
     grid = Grid([header], region.columns, body, region.answers, model)
-    grid.rows = build_rows([c for c in body if (c.page.number, c.line) in region.starts or not _is_other_entry(c, region)], model)
+    grid.rows = build_rows([c for c in body if (id(c.page), c.line) in region.starts or not _is_other_entry(c, region)], model)
     return grid
 
 
 def _settle_key(cells: Cells, region: ImplicitRegion) -> None:
     """The key column holds the marking value and nothing else; other words there belong to the item's text."""
-    mark = region.starts.get((cells.page.number, cells.line), [])
+    mark = region.starts.get((id(cells.page), cells.line), [])
     own = set(map(id, mark))
     rest = [t for t in cells.cells.pop(region.key, []) if id(t) not in own]
     text = [t for t in cells.cells.pop(region.text, []) if id(t) not in own]
@@ -158,22 +158,22 @@ def _regions(pages: Sequence[PageLayout], headers: list[Header]) -> list[tuple[H
     for page in pages:
         own = [h for h in headers if h.page is page]
         if not own and found:
-            found.append((None, [(page, i) for i in range(len(page.lines)) if (page.number, i) not in furniture]))
+            found.append((None, [(page, i) for i in range(len(page.lines)) if (id(page), i) not in furniture]))
         for header, following in zip(own, [*own[1:], None], strict=False):
             end = following.first if following else len(page.lines)
-            found.append((header, [(page, i) for i in range(header.last + 1, end) if (page.number, i) not in furniture]))
+            found.append((header, [(page, i) for i in range(header.last + 1, end) if (id(page), i) not in furniture]))
     return found
 
 
 def page_furniture(pages: Sequence[PageLayout]) -> set[tuple[int, int]]:
-    """Page and line numbers of running heads and feet: lines near the edges that say "page n" or come again on other pages."""
+    """Running heads and feet, by identity of the page and line number: lines near the edges that say "page n" or come again."""
     seen: dict[str, list[tuple[int, int]]] = {}
     found: set[tuple[int, int]] = set()
     for page in pages:
         for i, line in enumerate(page.lines):
             if 0.14 * page.height < line.box.top < 0.86 * page.height:
                 continue
-            place = (page.number, i)
+            place = (id(page), i)
             text = re.sub(r"\d+", "0", line.text).lower()
             if _PAGE_NUMBER.search(text) and len(line.segments) < 4:
                 found.add(place)
@@ -191,7 +191,8 @@ def _row_model(queries: Sequence[Query], columns: Sequence[Column], answers: Ans
     model = RowModel(columns, keys, frozenset(texts - keys.keys()), amount)
     for qi, ci in chosen.items():
         kind = _EXPECTED.get(queries[qi].kind)
-        if kind == "date" or (kind == "number" and qi not in answers.parts and "string" not in queries[qi].node.types):
+        shared = qi in answers.parts and kind != "date"
+        if kind and not shared and not (kind == "number" and "string" in queries[qi].node.types):
             model.expected.setdefault(ci, kind)
     model.learn_style(body)
     return model

@@ -35,11 +35,11 @@ class Found:
 
 def gaps_between(grid: Grid) -> list[Heading]:
     """The lines before every row and after the last one that hold no key values and no column headings."""
-    held = {(c.page.number, c.line) for row in grid.rows for c in row.lines}
+    held = {(id(c.page), c.line) for row in grid.rows for c in row.lines}
     starts = [(row.lines[0].page, row.lines[0].line) for row in grid.rows]
-    used = {(c.page.number, c.line) for row in grid.rows for c in row.lines if filled_keys(c, grid.model)}
-    used |= {(page.number, line) for page, line in starts}
-    used |= {(h.page.number, i) for h in grid.headers for i in range(h.first, h.last + 1)}
+    used = {(id(c.page), c.line) for row in grid.rows for c in row.lines if filled_keys(c, grid.model)}
+    used |= {(id(page), line) for page, line in starts}
+    used |= {(id(h.page), i) for h in grid.headers for i in range(h.first, h.last + 1)}
     pages = _pages(grid)
     gaps: list[Heading] = []
     at, line = 0, 0
@@ -58,7 +58,7 @@ def gaps_between(grid: Grid) -> list[Heading]:
 
 def _collect(gap: Heading, page: PageLayout, numbers: range, used: set[tuple[int, int]], held: set[tuple[int, int]]) -> None:
     for i in numbers:
-        place = (page.number, i)
+        place = (id(page), i)
         if place not in used:
             gap.lines.append((page, page.lines[i]))
             if place not in held:
@@ -99,7 +99,8 @@ def _behind_colon(query: Query, seg: Segment, names: frozenset[str]) -> list[Tok
             continue
         label = " ".join(t.text for t in seg.tokens[max(0, i - 3) : i]) + " " + token.text[:place]
         own_name = query.label & {"name", "title"} and names & lexicon.bag(label)
-        if label_match(query, label) < 0.5 and not own_name:
+        beyond = lexicon.weight(lexicon.bag(label) - query.label - query.hint)
+        if (label_match(query, label) < 0.5 or beyond >= 1.0) and not own_name:
             continue
         rest = seg.tokens[i + 1 :]
         if query.kind in ("number", "percent", "date") or any(":" in t.text for t in rest):

@@ -23,7 +23,7 @@ FAMILIES = (
 )
 """Concepts that headers use for one another. A shared family is weaker evidence than a shared concept."""
 
-_COUNTER = re.compile(r"(?i)line|ln|item|#|no\.?|nr\.?|n[°º]|(?:sl|s|sr)\.?\s?no\.?|lfd\.?\s?nr\.?|riga|ligne")
+_COUNTER = re.compile(r"(?i)line|ln|item|#|no\.?|nr\.?|n[°º]|(?:sl|s|sr)\.?(?:\s?no\.?)?|lfd\.?\s?nr\.?|riga|ligne")
 LONG_CELL = 6
 """Header cells have no more words than this."""
 
@@ -155,7 +155,8 @@ def _side_by_side(page: PageLayout, first: int, last: int, cells: list[HeaderCel
             start = i
             while start - 1 > starts[-1] and texts.count(texts[start - 1]) == 1:
                 start -= 1
-            starts.append(start)
+            if start < i:
+                starts.append(start)
     headers = []
     for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
         header = Header(page, first, last, cells[start:end])

@@ -230,7 +230,7 @@ def _region(run: list[Mark], queries: Sequence[Query], within: Sequence[tuple[Pa
         columns[1:1] = middle
         key_at += len(middle)
     answers = _answers(queries, run, columns, key_at, text_at, text)
-    return ImplicitRegion(lines, columns, answers, key_at, text_at, {(m.page.number, m.line): m.tokens for m in run})
+    return ImplicitRegion(lines, columns, answers, key_at, text_at, {(id(m.page), m.line): m.tokens for m in run})
 
 
 def _column_behind(run: list[Mark]) -> Column | None:

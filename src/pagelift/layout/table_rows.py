@@ -21,6 +21,7 @@ _TOTAL_WORDS = (
 )
 _TOTAL_START = re.compile(rf"\W*(?:{'|'.join(_TOTAL_WORDS)})", re.I)
 _TOTAL_END = re.compile(r"\D*totals?\W*$", re.I)
+_BARE_CODE = re.compile(r"[A-Z0-9][A-Z0-9./-]{1,11}")
 _STAND_IN = re.compile(r"(?-i:[A-Z]{2,4})|n/?a|[-–—]+|(?:incl|inkl|frei|gratis|free|offert)\.?", re.I)
 """What stands in a column of numbers or times instead of a value: DNS, n/a, a dash, "incl."."""
 _TOTAL_CONCEPTS = frozenset({"total", "net", "gross", "tax", "balance", "rounding", "average"})
@@ -48,11 +49,14 @@ class RawRow:
 
 @dataclass(slots=True, eq=False)
 class RowModel:
-    """What the lines of a table are judged by. keys: column to key group, for columns whose values occur once a row.
-    texts: columns of text properties. amount: the column of the line total, None when there is none. left, right, bold, upper,
-    filled: edges in points, share of bold and of upper-case lines, and number of columns of the lines with key values.
-    text_first: the items' texts stand above the lines with key values. gap: usual distance in points between lines. starts: page and line numbers of the lines with key values when these are
-    known beforehand. expected: "date" or "number" for the key columns of such properties."""
+    """What the lines of a table are judged by.
+
+    keys: column to key group, for columns whose values occur once a row. texts: columns of text properties. amount: the
+    column of the line total, None when there is none. expected: "date", "number" or "id" for the key columns of such
+    properties. starts: page (identity) and line number of the lines with key values when these are known beforehand.
+    Of the lines with key values: left, right (edges in points), bold and upper (shares of such lines), filled (usual number
+    of cells), text_first (the items' texts stand above them). gap: usual distance in points between lines.
+    """
 
     columns: Sequence[Column]
     keys: dict[int, int]
@@ -71,9 +75,8 @@ class RowModel:
     def learn_style(self, body: Sequence[Cells]) -> None:
         """Look of the lines that hold key values."""
         body = [c for c in body if c.segments]
-        wide = [c for c in body if c.cells and (len(filled_keys(c, self)) > 1 or (len(self.keys) < 2 and filled_keys(c, self)))] or [
-            c for c in body if len(c.cells) > 1
-        ]
+        few = len(self.keys) < 2
+        wide = [c for c in body if len(filled_keys(c, self)) > (0 if few else 1)] or [c for c in body if len(c.cells) > 1]
         if not wide:
             return
         self.left = min([c.segments[0].box.x0 for c in wide] + [self.columns[c].x0 for c in self.texts])
@@ -153,7 +156,7 @@ def strength(cells: Cells, model: RowModel) -> int:
 
 def filled_keys(cells: Cells, model: RowModel) -> set[int]:
     if model.starts is not None:
-        return set(model.keys.values()) if (cells.page.number, cells.line) in model.starts else set()
+        return set(model.keys.values()) if (id(cells.page), cells.line) in model.starts else set()
     found = set()
     for column, group in model.keys.items():
         text = cells.text(column)
@@ -168,6 +171,8 @@ def _is_key_value(text: str, column: Column, expected: str) -> bool:
         return kind == "date" or DAY_MONTH.fullmatch(text) is not None
     if expected == "number":
         return kind in ("number", "percent") or bool(_STAND_IN.fullmatch(text))
+    if expected == "id":
+        return (bool(re.search(r"\d", text)) and text.count(" ") < 2) or bool(_BARE_CODE.fullmatch(text))
     if main in (kind, "text"):
         return True
     if main == "code":

@@ -13,6 +13,7 @@ from pagelift.layout.query import Path, Query, Table, split_name
 from pagelift.layout.table_grid import Grid, best_grid
 from pagelift.layout.table_groups import Found, Heading, gaps_between, group_rows, heading_text, labelled, rows_span, summed
 from pagelift.layout.table_lists import find_list
+from pagelift.layout.table_pages import unfold
 from pagelift.layout.table_rows import RawRow
 from pagelift.layout.table_values import Reader, document_years, without_date
 from pagelift.layout.values import Locale
@@ -78,6 +79,7 @@ def find_tables(pages: Sequence[PageLayout], tables: Sequence[Table], locale: Lo
 
 def find_table(pages: Sequence[PageLayout], table: Table, locale: Locale) -> TableResult:
     """The entries of one array of objects with confidence, the words used, and the reason when there are none."""
+    pages = unfold(pages, [q for t in (table, *table.nested) for q in t.columns])
     inner = max(table.nested, key=lambda t: len(t.columns), default=None)
     if inner is not None and len(inner.columns) > 1:
         return _find_groups(pages, table, inner, locale)
