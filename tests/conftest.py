@@ -1,7 +1,10 @@
-"""Documents that tests make for themselves."""
+"""Documents that tests make for themselves, and scripts that they look into."""
 
+import importlib.util
 import io
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from reportlab.pdfgen.canvas import Canvas
@@ -22,3 +25,18 @@ def make_pdf(*pages: list[str]) -> bytes:
 @pytest.fixture(scope="session")
 def pdf() -> Callable[..., bytes]:
     return make_pdf
+
+
+@pytest.fixture(scope="session")
+def load_script() -> Callable[[Path], Any]:
+    """Imports a Python file that lies in no package."""
+
+    def load(file: Path) -> Any:
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load

@@ -1,8 +1,8 @@
 """The scoring rules, each on its own, and agreement with an independent scorer where its data is at hand."""
 
-import importlib.util
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -114,36 +114,31 @@ def test_the_truth_scores_full_marks(truth: Any) -> None:
     assert tally(truth, truth) == (count_fields(truth), 0)
 
 
-def _other_scorer() -> Any:
-    file = SHARED / "score.py"
-    if not file.is_file():
+@pytest.fixture(scope="module")
+def other(load_script: Callable[[Path], Any]) -> Any:
+    """The independent scorer."""
+    if not (SHARED / "score.py").is_file():
         pytest.skip("the independent scorer is not on this machine")
-    spec = importlib.util.spec_from_file_location("independent_score", file)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(SHARED / "score.py")
 
 
-def _agree(other: Any, truth: Any, guess: Any, loose: frozenset[str], unordered: frozenset[str]) -> None:
+def check_agreement(other: Any, truth: Any, guess: Any, loose: frozenset[str], unordered: frozenset[str]) -> None:
     mine = Scorer(loose, unordered).score(truth, guess)
     theirs = other.compare(truth, guess, loose=loose, unordered=unordered)
     assert (len(mine.right), mine.wrong, mine.null_fields) == (theirs.right, theirs.wrong(), theirs.nulls)
     assert [(m.path, m.kind, m.count) for m in mine.mistakes] == [(b[0], b[1], b[4]) for b in theirs.bad]
 
 
-@given(VALUES, VALUES, st.sets(st.sampled_from("abcd")), st.sets(st.sampled_from("abcd")))
-def test_agrees_with_the_independent_scorer(truth: Any, guess: Any, loose: set[str], unordered: set[str]) -> None:
-    _agree(_other_scorer(), truth, guess, frozenset(loose), frozenset(unordered))
+@given(truth=VALUES, guess=VALUES, loose=st.sets(st.sampled_from("abcd")), unordered=st.sets(st.sampled_from("abcd")))
+def test_agrees_with_the_independent_scorer(other: Any, truth: Any, guess: Any, loose: set[str], unordered: set[str]) -> None:
+    check_agreement(other, truth, guess, frozenset(loose), frozenset(unordered))
 
 
-def test_agrees_on_damaged_truths_of_real_documents() -> None:
-    other = _other_scorer()
+def test_agrees_on_damaged_truths_of_real_documents(other: Any) -> None:
     chance = random.Random(7)
     for file in sorted((SHARED / "dev").glob("*/expected/*.json"))[::4]:
         truth = json.loads(file.read_text(encoding="utf-8"))
-        _agree(other, truth, _damage(truth, chance), frozenset({"address"}), frozenset())
+        check_agreement(other, truth, _damage(truth, chance), frozenset({"address"}), frozenset())
 
 
 def _damage(value: Any, chance: random.Random) -> Any:
