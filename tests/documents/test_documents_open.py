@@ -106,3 +106,11 @@ def test_wrong_arguments() -> None:
                 document.page(number)
         assert [p.number for p in document.pages()] == [1]
         assert [p.number for p in document.pages([1, 1])] == [1, 1]
+
+
+def test_words_of_a_page_are_read_once_and_old_pages_are_let_go() -> None:
+    many = ONE_PAGE.replace(b"/Kids [3 0 R] /Count 1", b"/Kids [" + b"3 0 R " * 100 + b"] /Count 100")
+    with open_document(many) as document:
+        assert document.page(1).content is document.page(1).content
+        assert sum(len(p.content.words) for p in document.pages()) == 200
+        assert len(document._pages) < 50

@@ -26,6 +26,7 @@ COMPLAINTS = {
     "garbage": "the text layer is not what the page shows: its fonts have no usable mapping to characters",
     "partial": "some words of the text layer are unreadable",
 }
+MAX_KEPT_PAGES = 32
 PDF_MARK_WITHIN = 1024  # bytes of leading noise that PDF readers accept
 
 
@@ -74,6 +75,7 @@ class Document:
         worker_limits = {"pages": limits.pages, "page_pixels": limits.page_pixels, "worker_bytes": limits.worker_bytes}
         opening: Header = {"kind": content.kind, "path": content.path, "password": password, "limits": worker_limits}
         self._remote = RemoteDocument(content.name, opening, content.body, limits.open_seconds)
+        self._pages: dict[int, Page] = {}  # the last ones asked for, so that their words are read once
         opened = self._remote.open()
         self.page_count = int(opened["pages"])
         self.warnings: tuple[str, ...] = tuple(opened["warnings"])
@@ -92,7 +94,11 @@ class Document:
         """The page `number`, counted from 1. Raises ConfigError if there is no such page."""
         if not 1 <= number <= self.page_count:
             raise ConfigError(f"{self.name}: there is no page {number}; the document has {self.page_count}")
-        return Page(self, number)
+        page = self._pages.pop(number, None) or Page(self, number)
+        self._pages[number] = page
+        while len(self._pages) > MAX_KEPT_PAGES:
+            self._pages.pop(next(iter(self._pages)), None)
+        return page
 
     def pages(self, numbers: Iterable[int] | None = None) -> Iterator[Page]:
         """The pages `numbers`, or all; one after another, so that only what the caller keeps stays in memory."""

@@ -15,7 +15,7 @@ from pagelift.documents.forms import PackedWord, Widget, mark_values, read_widge
 from pagelift.documents.frame import MIN_SIDE_PT, Frame, frame_of
 from pagelift.documents.graphics import Graphics, read_graphics
 from pagelift.documents.soundness import Drawn, judge
-from pagelift.documents.visibility import Raster, sort_by_visibility
+from pagelift.documents.visibility import Raster, Sorted, sort_by_visibility
 from pagelift.documents.wire import Header
 from pagelift.documents.words import Run, group_characters
 
@@ -58,51 +58,39 @@ class PdfFile:
 
         pictures: boxes of image objects. text: the verdict of `soundness.judge` on the words.
         """
-        widgets = self._flatten(page)
         with self._page(page) as loaded:
-            frame = frame_of(loaded.raw)
-            text_page = loaded.get_textpage()
-            runs = group_characters(read_characters(text_page.raw))
-            text_page.close()
-            graphics = read_graphics(loaded.raw)
-            seen = sort_by_visibility(runs, graphics, frame, lambda dpi: self._raster(loaded, frame, dpi))
-        warnings = []
+            widgets = self._widgets.get(page)
+            if widgets is None:
+                form = self._document.formenv
+                widgets, printed = read_widgets(loaded.raw, form and form.raw, frame_of(loaded.raw))
+                if printed and pdfium.FPDFPage_Flatten(loaded.raw, pdfium.FLAT_NORMALDISPLAY) != pdfium.FLATTEN_FAIL:
+                    self._widgets[page] = widgets  # a flattened page has no fields any more
+                    with self._page(page) as flattened:
+                        return self._read(flattened, widgets)
+            return self._read(loaded, widgets)
+
+    def _read(self, loaded: Any, widgets: list[Widget]) -> Header:
+        frame = frame_of(loaded.raw)
+        text_page = loaded.get_textpage()
+        runs = group_characters(read_characters(text_page.raw))
+        text_page.close()
+        graphics = read_graphics(loaded.raw)
+        seen = sort_by_visibility(runs, graphics, frame, lambda dpi: self._raster(loaded, frame, dpi))
         share = _picture_share(graphics, frame)
-        if share >= SCAN_SHARE and len(seen.overlay) > len(seen.visible):
-            hidden = set(seen.hidden)
-            seen.visible = [run for run in runs if run not in hidden]
-            warnings.append("the words come from an invisible text layer over a scan; use ocr=always to read the scan instead")
-        else:
-            seen.hidden += seen.overlay
-        if seen.hidden:
-            warnings.append(f"{len(seen.hidden)} words of the text layer cannot be seen on the page and are not used")
-        words = _pack(seen.visible, frame)
-        verdict = judge([w[0] for w in words], Drawn(share, graphics.paths))
+        visible, hidden, warnings = _usable(seen, runs, share)
+        words = _pack(visible, frame)
         width_pt, height_pt = frame.size
         return {
             "width_pt": width_pt,
             "height_pt": height_pt,
             "words": mark_values(words, widgets),
-            "hidden_words": _pack(seen.hidden[:MAX_HIDDEN], frame),
+            "hidden_words": _pack(hidden[:MAX_HIDDEN], frame),
             "form_fields": [w.pack() for w in widgets],
             "rules": [frame.show(r) for r in graphics.rules],
             "pictures": [frame.show(p) for p in graphics.pictures],
-            "text": verdict,
+            "text": judge([w[0] for w in words], Drawn(share, graphics.paths)),
             "warnings": warnings,
         }
-
-    def _flatten(self, page: int) -> list[Widget]:
-        """The form fields of a page, which is then flattened so that their values are in its text layer. Safe to repeat."""
-        if page not in self._widgets:
-            with self._page(page) as loaded:
-                form = self._document.formenv
-                widgets, printed = read_widgets(loaded.raw, form and form.raw, frame_of(loaded.raw))
-                if printed:
-                    pdfium.FPDFPage_Flatten(loaded.raw, pdfium.FLAT_NORMALDISPLAY)
-            if not printed:
-                return widgets
-            self._widgets[page] = widgets
-        return self._widgets[page]
 
     def _raster(self, loaded: Any, frame: Frame, dpi: float) -> Raster:
         header, rows = self._render(loaded, frame, dpi, SUSPICION_PIXELS)
@@ -160,6 +148,20 @@ def _opening_error(error: Exception, password: str | None) -> Exception:
     if code == pdfium.FPDF_ERR_SECURITY:
         return UnsupportedDocument("the PDF is encrypted in a way that is not supported; save it again without encryption")
     return CorruptDocument("the PDF is damaged or truncated; save it again with another program")
+
+
+def _usable(seen: Sorted, runs: list[Run], picture_share: float) -> tuple[list[Run], list[Run], list[str]]:
+    """The words to use, the hidden ones, and warnings about both. Invisible words over a scan are its OCR layer."""
+    visible, hidden, warnings = seen.visible, seen.hidden, []
+    if picture_share >= SCAN_SHARE and len(seen.overlay) > len(visible):
+        shown = {*visible, *seen.overlay}
+        visible = [run for run in runs if run in shown]  # in the order of the text layer
+        warnings.append("the words come from an invisible text layer over a scan; use ocr=always to read the scan instead")
+    else:
+        hidden = hidden + seen.overlay
+    if hidden:
+        warnings.append(f"{len(hidden)} words of the text layer cannot be seen on the page and are not used")
+    return visible, hidden, warnings
 
 
 def _picture_share(graphics: Graphics, frame: Frame) -> float:
