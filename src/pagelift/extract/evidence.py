@@ -62,7 +62,7 @@ def _field(pointer: str, value: Json, proposed: Field | None, drop: Dropped | No
             return Field(pointer, value, "absent", reason=drop.reason)
         old = proposed or Field(pointer, value, "unreadable")
         return replace(old, pointer=pointer, value=value, status="unreadable", confidence=0.0, reason=drop.reason)
-    if proposed is None:
+    if proposed is None or (not empty and proposed.status != "found"):
         reason = "the engine did not look for it" if empty else "set by the schema, not read from the document"
         return Field(pointer, value, "not_attempted", reason=reason)
     if empty and proposed.status == "found":
