@@ -27,7 +27,7 @@ _SALUTATION = re.compile(r"(?:herrn?|frau|firma|fa\.?|mr\.?|mrs\.?|ms\.?|m\.|mme
 class Candidate:
     """A span that could be a value. start, end: tokens of `segment` (end exclusive). text: as it would be returned.
     before: text in the first token that stands before the value ("No.:" of "No.:123"). range_part: 1 or 2 for the
-    first or second date of a range. trimmed: a registration number behind the name was left out. part: of an address, for places. lines: segments of a block or a wrapped value."""
+    first or second date of a range. trimmed: a registration number behind the name was left out. is_form: the value of a form field. part: of an address, for places. lines: segments of a block or a wrapped value."""
 
     family: Family
     segment: Segment
@@ -41,7 +41,7 @@ class Candidate:
     range_part: int = 0
     trimmed: bool = False
     lines: list[Segment] = field(default_factory=list)
-    form_label: str = ""
+    is_form: bool = False
     part: str = ""
     labels: list[tuple[str, float, str]] = field(default_factory=list)
 

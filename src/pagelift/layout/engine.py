@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pagelift.core import Box, Field, Json, PageContent, Proposal, union
@@ -32,8 +32,8 @@ from pagelift.schema import Schema
 FLAT_PAGES = 12
 """Single values are looked for on so many first pages and on the last one."""
 
-_REQUIRED, _OPTIONAL = 0.45, 0.85
-"""Scores below which a required and an optional property stay null."""
+_ANY, _REQUIRED, _OPTIONAL = -0.2, 0.45, 0.85
+"""Scores below which the document's own date, a required and an optional property stay null."""
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +117,9 @@ def _distinct(candidates: Sequence[Candidate]) -> dict[Family, int]:
 
 
 def _threshold(query: Query) -> float:
-    if query.principal or query.bound or query.role in ("owner", "subject"):
+    if query.principal:
+        return _ANY
+    if query.bound or query.role in ("owner", "subject"):
         return _REQUIRED
     optional = not query.node.required or re.search(r"\bnull\b|\bif (?:any|present|stated|given)\b|optional", query.description)
     return _OPTIONAL if optional else _REQUIRED

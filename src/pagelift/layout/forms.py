@@ -47,8 +47,7 @@ def _field_candidates(page: PageLayout, field: FormField, value: str, run: list[
         for pattern in ("email", "url", "iban", "phone"):
             families.append(Candidate(pattern, segment, 0, len(tokens), value))
     for candidate in families:
-        candidate.form_label = field.label or split_name(field.name.rsplit(".", 1)[-1])
-        candidate.labels = labels
+        candidate.is_form, candidate.labels = True, labels
         yield candidate
 
 

@@ -19,10 +19,7 @@ LABEL_LENGTH = 80
 
 def collect_labels(candidate: Candidate) -> list[tuple[str, float, str]]:
     """Texts that may label the candidate: (text, weight by relation and distance, relation)."""
-    found = list(_collect(candidate))
-    if candidate.form_label:
-        found.insert(0, (candidate.form_label, 1.0, "form"))
-    return found
+    return list(_collect(candidate))
 
 
 def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
@@ -141,7 +138,7 @@ def match_label(query: Query, text: str, ranged: bool = False) -> float:
         own = lexicon.weight(query.label)
         score = max(score * (0.5 + 0.5 * min(1.0, own)), _match(query.full_terms, text))
     if score > 0.2 and plain(text) == plain(query.words):
-        score += 0.25
+        score += 0.1
     return score
 
 

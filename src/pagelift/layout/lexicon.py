@@ -15,7 +15,7 @@ invoice: inv rechnung rechnungen rechnungs facture factuur factura fattura fatur
 number: num no nr nummer numéro numero nº n° # id nos núm numeros ziffer kenn
 date: datum dated tanggal tarikh fecha data dates
 due: zahlbetrag zahlungsbetrag payer zahlen betalen fällig fälligkeit fälligkeitsdatum zahlbar échéance vervaldatum payable vencimiento scadenza vencimento deadline zahlungsziel
-total: gesamt gesamtbetrag summe totaal totale sum endbetrag endsumme jumlah totals totaux rechnungsbetrag importe-total overall rechnungssumme
+total: grand gesamt gesamtbetrag summe totaal totale sum endbetrag endsumme jumlah totals totaux rechnungsbetrag importe-total overall rechnungssumme
 gross: brutto bruttobetrag bruttosumme ttc inklusive inkl incl inclusive including bruto lordo
 net: netto nettobetrag nettosumme subtotal sub-total zwischensumme ht excl excluding before warenwert steuerbasis taxable neto imponible imponibile hors base
 tax: fein tan pan gstin paye stkl vat gst mwst ust tva btw umsatzsteuer mehrwertsteuer steuer steuerbetrag taxes iva sst umsatz impuesto imposta belasting imposto

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from pagelift.core import Json
 from pagelift.layout.candidates import Candidate
-from pagelift.layout.labels import match_label
 from pagelift.layout.lines import Segment, block_below
 from pagelift.layout.query import Query
 from pagelift.layout.scoring import DocumentFacts, score
@@ -19,7 +18,9 @@ _BULLET = re.compile(r"^\s*(?:[•·▪◦●○■*–—-]|\d{1,2}[.)])\s+")
 
 def read_list(query: Query, candidates: Sequence[Candidate], locale: Locale, facts: DocumentFacts) -> list[tuple[Json, Candidate]]:
     """The entries of an array of scalars with the span of each; empty when no label names the array."""
-    texts = [score(query, c, facts) for c in candidates if c.family == "text" and (c.text or c.form_label)]
+    texts = [score(query, c, facts) for c in candidates if c.family == "text" and (c.text or c.is_form)]
+    if facts.form:
+        texts = [o for o in texts if o.candidate.is_form]
     best = max((o for o in texts if o.label > 0.55), key=lambda o: (round(o.label, 1), o.score), default=None)
     if best is None or not best.candidate.text:
         return []
@@ -35,7 +36,7 @@ def read_list(query: Query, candidates: Sequence[Candidate], locale: Locale, fac
 def _lines(candidate: Candidate) -> list[Candidate]:
     """The span itself, or, when its label stands above it, all lines of the block."""
     relation = max(candidate.labels, key=lambda entry: entry[1], default=("", 0.0, ""))[2]
-    if candidate.form_label or relation in ("inline", "left", "row") and candidate.start:
+    if candidate.is_form or relation in ("inline", "left", "row") and candidate.start:
         return [candidate]
     lines = block_below(candidate.segment, limit=40)
     return [Candidate("text", s, 0, len(s.tokens), s.text) for s in lines if not _is_heading(s, candidate.segment)]

@@ -225,7 +225,7 @@ def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
     if _is_identifier(query, words):
         return "id"
     if label & {"seller", "buyer", "employer", "landlord", "tenant", "bank", "shipper", "consignee", "carrier", "account_holder"} or words & {
-        "name", "person", "contact", "employee", "patient", "doctor", "guest", "insured", "holder", "signatory", "manager", "passenger", "advertiser", "agency", "institution", "hotel", "lab", "physician", "broker", "customer", "client", "issuer", "vendor", "supplier",
+        "name", "person", "contact", "employee", "patient", "doctor", "guest", "insured", "holder", "signatory", "manager", "passenger", "advertiser", "agency", "institution", "hotel", "lab", "physician", "broker", "customer", "client", "issuer", "company", "business", "merchant", "store", "shop", "restaurant", "organization", "organisation", "organiser", "vendor", "supplier",
     }:  # fmt: skip
         return "name"
     return "text"

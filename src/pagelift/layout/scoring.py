@@ -21,7 +21,18 @@ ORGANISATION = re.compile(
     r"solutions|systems|association|foundation|institute|agency|partners|holdings?|industries|international|insurance|logistics|technologies)\b",
     re.I,
 )
-_NOT_ADDRESS = re.compile(r"\b(?:tel|fax|gst|date|invoice|phone|co\.? reg|email|e-mail|vat|ust|iban|www|http|page|total|reg\.? no)\b|@", re.I)
+_NOT_ADDRESS = re.compile(
+    r"\b(?:tel|te1|fax|gst|date|invoice|receipt|phone|h/p|co\.? reg|email|e-mail|vat|ust|iban|www|http|page|total|qty|item|order|cashier|table|reg\.? no)\b|@"
+    r"|\d{7,}|\d\.\d\d\b|\d:\d\d|\b\d{4,7}-[A-Z]\b|\b0\d{1,3}[- ]\d{4}|\+\d{2}",
+    re.I,
+)
+_STREET_START = re.compile(
+    r"^(?:address:?\s*)?(?:no\.?|lot|unit|blk|block|level|suite|ste|flat|plot|po box|p\.o\.|gf|ground|\d|[a-z]?\d|[^\W\d]+(?:straße|str\.|strasse|weg|platz|gasse|allee|ring|laan|straat)"
+    r"|rue|avenue|av\.|boulevard|via|viale|piazza|calle|avda|jalan|jln|c/)",
+    re.I,
+)
+_SENDER_LINE = re.compile(r"^[^,•·●|*\d]+[,•·●|*–-]+\s[^,•·●|*]+[,•·●|*–-]+\s?.*\b\d{4,5}\b")
+"""A return address in one line: name, street, place."""
 _NOT_ID = re.compile(r"\b(?:vom|du|of|from|dated|date|und|and|von|am|le|to|bis)\b", re.I)
 _NOT_NAME = re.compile(r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|email|e-mail|vat|gst|iban)\b", re.I)
 
@@ -56,10 +67,10 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "cut": -0.15, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -1.2, "short": -0.3, "long": 0.02, "phrase": -0.1},
     "pattern": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "typed": 0.4, "only": 0.4},
     "place": {"high": 0.3, "page": -0.3, "parts_found": 0.3},
-    "address": {"high": 0.4, "page": -0.3, "postcode": 0.6, "commas": 0.3, "lines": 0.1, "noise": -0.8, "starts_with_name": -0.3, "long": -0.02, "after_name": 0.4},
+    "address": {"high": 0.4, "page": -0.3, "postcode": 0.4, "commas": 0.2, "lines": 0.05, "noise": -1.2, "starts_with_name": -0.5, "long": -0.01, "starts_street": 0.4, "ends_place": 0.4},
     "name": {"high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8, "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0,
              "generic": -0.7, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4,
-             "sentence": -0.6, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
+             "street": -0.6, "sentence": -0.6, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
     "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.15, "generic": -0.3, "length": -0.1, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "sentence": -0.4, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
 }  # fmt: skip
 
@@ -99,7 +110,7 @@ def answers(query: Query, candidate: Candidate) -> bool:
         return candidate.number is not None
     if query.kind == "id" and candidate.text:
         text = candidate.text
-        return len(text) < 30 and bool(re.search(r"\d", text) or candidate.form_label) and not _NOT_ID.search(text)
+        return len(text) < 30 and bool(re.search(r"\d", text) or candidate.is_form) and not _NOT_ID.search(text)
     if candidate.family == "text" and candidate.lines:
         return query.kind == "address"
     return bool(candidate.text)
@@ -128,8 +139,8 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[s
     high = 1 - candidate.segment.box.top / max(1.0, page.height)
     seen = {"label": label, "context": context, "high": high, "low": 1 - high, "page": float(min(page.number - 1, 5))}
     if facts.form:
-        seen["form" if candidate.form_label else "not_in_form"] = 1.0
-    if facts.table_tokens and id(candidate.tokens[0]) in facts.table_tokens:
+        seen["form" if candidate.is_form else "not_in_form"] = 1.0
+    if candidate.tokens and id(candidate.tokens[0]) in facts.table_tokens:
         seen["table"] = 1.0
     group = _group(query.kind)
     if group in ("number", "percent"):
@@ -155,6 +166,8 @@ def best_labels(query: Query, candidate: Candidate) -> tuple[float, float]:
     label = context = 0.0
     ranged = bool(query.bound) and candidate.range_part == (1 if query.bound == "first" else 2)
     for text, weight, _ in candidate.labels:
+        if query.kind == "name" and not text.endswith(":") and ORGANISATION.search(text) and not lexicon.only_label_words(text):
+            weight *= 0.4  # the name of an organisation above another is no label
         label = max(label, weight * match_label(query, text, ranged))
         if query.parents.label:
             context = max(context, weight * match_context(query, text))
@@ -203,13 +216,15 @@ def _identifier_features(query: Query, candidate: Candidate, facts: DocumentFact
 
 def _address_features(candidate: Candidate) -> dict[str, float]:
     text = candidate.text
-    first = candidate.lines[0].text if candidate.lines else text[:40]
+    lines = [s.text for s in candidate.lines] or [text]
     return {
-        "postcode": float(bool(re.search(r"\b\d{4,6}\b", text))),
+        "postcode": float(bool(_POSTCODE.search(text))),
         "commas": float(text.count(",") >= 2),
-        "lines": float(min(len(candidate.lines), 4)),
+        "lines": float(min(len(lines), 4)),
         "noise": float(bool(_NOT_ADDRESS.search(text))),
-        "starts_with_name": float(bool(ORGANISATION.search(first) and len(candidate.lines) > 1)),
+        "starts_with_name": float(bool(ORGANISATION.search(lines[0] if len(lines) > 1 else text[:40]) and len(lines) > 1)),
+        "starts_street": float(bool(_STREET_START.search(text))),
+        "ends_place": float(bool(_POSTCODE.search(" ".join(lines[-2:])) and not _POSTCODE.search(" ".join(lines[:-2])))),
         "long": float(max(0, len(text) - 120)),
     }
 
@@ -224,7 +239,8 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
         "digits": len(re.findall(r"\d", text)) / max(1, len(text)),
         "colon": float(text.endswith(":")),
         "length": float(len(text) > 60) + float(len(text) < 4),
-        "is_label": float(_names_itself(query, text)),
+        "is_label": float(_names_itself(query, text) and not (query.role == "owner" and organisation and len(words) > 1)),
+        "street": float(bool(_STREET_START.search(text)) and not organisation),
         "no_letters": float(not re.search(r"[^\W\d_]{2}", text)),
         "generic": float(not organisation and lexicon.only_label_words(text)),
         "single_word": float(" " not in text and organisation),
@@ -236,10 +252,10 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
     }
     heads_block = float(id(segment) in facts.block_heads and not candidate.start)
     if query.role == "owner":
-        sender = bool(re.search(r"[,•·●|*–-].*\b\d{4,5}\b", segment.text)) and candidate.end < len(segment.tokens) and not candidate.start
+        sender = candidate.end < len(segment.tokens) and not candidate.start and bool(_SENDER_LINE.search(segment.text))
         seen |= {"owner_high": high, "owner_size": min(segment.height / page.unit - 1, 1.5), "owner_block": heads_block, "sender_line": float(sender)}
         seen["letterhead"] = float(high > 0.86 and page.number == 1 and (segment.height > 1.15 * page.unit or segment.bold > 0.5 or organisation))
-        seen["own_word"] = float(bool(lexicon.bag(text) & query.label) and not lexicon.only_label_words(text))
+        seen["own_word"] = float(bool(lexicon.bag(text) & query.label) and not lexicon.only_label_words(text) and not re.search(r"[:#]|\d{3}", text))
     elif query.role == "recipient":
         seen |= {"recipient_top": float(segment.box.top < 0.08 * page.height), "recipient_block": heads_block * float(0.1 < segment.box.top / page.height < 0.5)}
         seen["recipient_left"] = heads_block * float(segment.box.x0 < 0.4 * page.width)
