@@ -24,6 +24,10 @@ _CREDIT = re.compile(
 _RANGE = re.compile(
     r"\D{0,3}\d[\d.,]*\s?[-–—]\s?\d[\d.,]*\D{0,12}|[<>≤≥]\s?\d.*|(?:up to|bis|hasta|jusqu'à|under|over|unter|über)\s\d.*", re.I
 )
+COUNTED = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)\s?(?:[x×X*]\s?|\s(?=\D))")
+"""A count before an item's name: "2x Soup", "3 Coffee"."""
+HEADED = re.compile(r"\b(heading|section|group|category|panel|under which|chapter|subtitle)\b", re.I)
+"""Words by which a schema says that a property is printed as a heading over rows."""
 _TO_DATE = re.compile(r"(?i)\b(ytd|year to date|to date|cumul|prior|previous|vorjahr|jahr|anterior|précédent)")
 _LOW = re.compile(r"\b(low|lower|min|minimum|from)\b")
 _HIGH = re.compile(r"\b(high|upper|max|maximum|to)\b")
@@ -97,6 +101,7 @@ def _share_cells(queries: Sequence[Query], columns: Sequence[Column], body: Sequ
         if best is not None:
             answers.chosen |= {low: best, high: best}
             answers.parts |= {low: "low", high: "high"}
+    _divide_counts(queries, body, answers)
     for qi, query in enumerate(queries):  # a currency printed with an amount
         if query.kind == "currency" and qi not in answers.chosen:
             amounts = [ci for other, ci in answers.chosen.items() if queries[other].kind == "number"]
@@ -138,6 +143,18 @@ def _share_cells(queries: Sequence[Query], columns: Sequence[Column], body: Sequ
             column = max(values, key=lambda ci: sum(amount_with_unit(c.text(ci)) is not None for c in body))
             answers.chosen[qi] = column
             answers.parts[qi] = part
+
+
+def _divide_counts(queries: Sequence[Query], body: Sequence[Cells], answers: Answers) -> None:
+    """A quantity that is printed before the item's name in one cell."""
+    quantity = next((i for i, q in enumerate(queries) if is_quantity(q) and i not in answers.chosen), None)
+    item = next((i for i, q in enumerate(queries) if i in answers.chosen and q.label & FAMILIES[0] and q.kind in ("text", "name")), None)
+    if quantity is None or item is None or item in answers.parts:
+        return
+    texts = [t for c in body if len(c.cells) > 1 and (t := c.text(answers.chosen[item]))]
+    if texts and sum(bool(COUNTED.match(t)) for t in texts) > 0.5 * len(texts):
+        answers.chosen[quantity] = answers.chosen[item]
+        answers.parts |= {quantity: "lead", item: "rest"}
 
 
 def _fit(query: Query, column: Column) -> float:
@@ -252,12 +269,15 @@ def _fall_back(queries: Sequence[Query], columns: Sequence[Column], chosen: dict
         if options:
             chosen[qi] = options[-1]
             free.remove(options[-1])
-    open_ = [
-        i
-        for i, q in enumerate(queries)
-        if i not in chosen and q.kind in ("text", "name") and not q.label & {"unit"} and "flag" not in q.words
-    ]
+    open_ = [i for i, q in enumerate(queries) if i not in chosen and q.kind in ("text", "name") and not _is_elsewhere(q)]
     texts = [i for i in free if columns[i].kinds["text"] > 0.7 * columns[i].kinds.total() > 0]
     required = [i for i in open_ if queries[i].node.required or not queries[i].node.nullable] or open_
     if len(required) == 1 and len(texts) == 1:
         chosen[required[0]] = texts[0]
+
+
+def _is_elsewhere(query: Query) -> bool:
+    """Whether a text property is rather found in a heading over rows or inside another cell than in a column of its own."""
+    return bool(
+        query.label & {"unit", "start", "end", "time"} or "flag" in query.words or HEADED.search(f"{query.words} {query.description}")
+    )

@@ -58,7 +58,8 @@ class Column:
 @dataclass(slots=True, eq=False)
 class Cells:
     """One line of a table's body. cells: column number to tokens, left to right. x0, x1: the table's part of the page.
-    region: count of the column headings above."""
+    region: count of the column headings above. shift: how far right its columns stand from those of the first heading, in
+    points."""
 
     page: PageLayout
     line: int
@@ -66,6 +67,7 @@ class Cells:
     x0: float = float("-inf")
     x1: float = float("inf")
     region: int = 0
+    shift: float = 0.0
 
     @property
     def box(self) -> Box:
@@ -74,6 +76,15 @@ class Cells:
     @property
     def segments(self) -> list[Segment]:
         return within(self.page.lines[self.line], self.x0, self.x1)
+
+    @property
+    def left(self) -> float:
+        """Left edge in points, as if the line stood under the first heading."""
+        return self.segments[0].box.x0 - self.shift
+
+    @property
+    def right(self) -> float:
+        return self.segments[-1].box.x1 - self.shift
 
     def text(self, column: int) -> str:
         return " ".join(t.text for t in self.cells.get(column, ()))

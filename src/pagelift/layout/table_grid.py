@@ -135,8 +135,9 @@ def _align_regions(pages: Sequence[PageLayout], headers: list[Header], columns: 
             place, own = header, columns_of(header.cells)
             align(_before_total(lines, place), own, place.x0, place.x1, learn=True)
         part = align(lines, own, place.x0, place.x1)
+        shift = place.cells[0].box.x0 - first.cells[0].box.x0 if place is not first else 0.0
         for cells in part:
-            cells.region = region
+            cells.region, cells.shift = region, shift
         body += part
     return body
 

@@ -10,6 +10,7 @@ from pagelift.core import Json
 from pagelift.layout import lexicon
 from pagelift.layout.lines import Line, PageLayout, Segment, Token
 from pagelift.layout.query import Query
+from pagelift.layout.table_columns import kind_of
 from pagelift.layout.table_grid import Grid
 from pagelift.layout.table_headers import label_match
 from pagelift.layout.table_rows import RawRow, filled_keys, is_group_heading, is_total
@@ -86,6 +87,8 @@ def labelled(query: Query, lines: Sequence[tuple[PageLayout, Line]], x0: float, 
                 found = segments[i + 1].tokens
             if found is None and seg.text.endswith(":") and label_match(query, seg.text) >= 0.5 and i + 1 < len(segments):
                 found = segments[i + 1].tokens
+            if found and query.kind in ("number", "percent") and kind_of(" ".join(t.text for t in found)) not in ("number", "percent"):
+                continue
             if found:
                 return Found(" ".join(t.text for t in found), list(found), page)
     return None
@@ -128,7 +131,7 @@ def heading_text(gap: Heading, grid: Grid) -> Found | None:
             after = grid.body[index + 1] if index + 1 < len(grid.body) else None
             if not is_group_heading(before, body, after, model):
                 continue
-        elif segments[0].box.width > 0.6 * page.width or len(segments[0].tokens) > 12:
+        elif segments[0].box.width > 0.6 * page.width or len(segments[0].tokens) > 12 or ":" in line.text:
             continue
         return Found(segments[0].text, segments[0].tokens, page)
     return None

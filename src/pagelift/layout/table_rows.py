@@ -79,8 +79,8 @@ class RowModel:
         wide = [c for c in body if len(filled_keys(c, self)) > (0 if few else 1)] or [c for c in body if len(c.cells) > 1]
         if not wide:
             return
-        self.left = min([c.segments[0].box.x0 for c in wide] + [self.columns[c].x0 for c in self.texts])
-        self.right = max(c.segments[-1].box.x1 for c in wide)
+        self.left = min([c.left for c in wide] + [self.columns[c].x0 for c in self.texts])
+        self.right = max(c.right for c in wide)
         self.bold = statistics.mean(c.segments[0].bold for c in wide)
         texts = [t for c in wide if (t := "".join(c.text(i) for i in self.texts))]
         self.text_first = bool(self.texts) and len(texts) < 0.5 * len(wide)
@@ -100,27 +100,30 @@ def is_group_heading(before: Cells | None, cells: Cells, after: Cells | None, mo
     segments, unit = cells.segments, cells.page.unit
     if not segments or len(segments) > 2 or not re.search(r"[^\W\d_]{2}", segments[0].text) or len(segments[0].tokens) > 12:
         return False
-    first = segments[0]
-    if model.starts is not None and min(model.keys) < min(model.texts) and first.box.x0 < model.columns[min(model.texts)].x0 - unit:
+    first, left = segments[0], cells.left
+    if model.starts is not None and min(model.keys) < min(model.texts) and left < model.columns[min(model.texts)].x0 - unit:
         return True  # it begins where the times of the list stand
-    if first.box.x0 > (model.left + model.right) / 2:
+    if left > (model.left + model.right) / 2:
         return False
     words = "".join(t.text for s in segments for t in s.tokens)
-    if first.bold > model.bold + 0.6 or (words.isupper() and model.upper < 0.3 and first.box.x0 < model.left + unit):
+    if first.bold > model.bold + 0.6 or (words.isupper() and model.upper < 0.3 and left < model.left + unit):
         return True
-    if first.box.x0 < model.left - 0.4 * unit or _starts_in_value_column(cells, model):
+    middle = abs(left + first.box.width / 2 - (model.left + model.right) / 2) < 2 * unit and left > model.left + 2 * unit
+    if middle and len(segments) == 1 and len(first.tokens) < 6 and words.isupper() and model.upper < 0.3:
         return True
-    if before is None or model.text_first:
-        return False
+    if left < model.left - 0.4 * unit or _starts_in_value_column(cells, model):
+        return True
+    if before is None or model.text_first:  # the first line under the column headings
+        return before is None and not model.text_first and len(segments) == 1 and left < model.left + 0.5 * unit
     above = cells.box.top - before.box.bottom if before.page is cells.page else 1e3
     below = after.box.top - cells.box.bottom if after is not None and after.page is cells.page else 1e3
-    return first.box.x0 < model.left + 0.5 * unit and above > max(model.gap, below) + 0.35 * unit
+    return left < model.left + 0.5 * unit and above > max(model.gap, below) + 0.35 * unit
 
 
 def _starts_in_value_column(cells: Cells, model: RowModel) -> bool:
     """Whether words begin where codes, dates or numbers stand, at the left edge of the table: no text of a row goes on there."""
     first = cells.segments[0]
-    if len(cells.segments) > 1 or first.box.x0 > model.left + 0.5 * cells.page.unit or len(re.sub(r"[\W\d_]", "", first.text)) < 4:
+    if len(cells.segments) > 1 or cells.left > model.left + 0.5 * cells.page.unit or len(re.sub(r"[\W\d_]", "", first.text)) < 4:
         return False
     number = min(cells.cells, default=-1)
     return (

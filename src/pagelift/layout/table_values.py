@@ -15,7 +15,7 @@ from pagelift.evidence.dates import MONTHS
 from pagelift.layout import lexicon
 from pagelift.layout.lines import PageLayout, Token
 from pagelift.layout.query import Query
-from pagelift.layout.table_assign import Part, cell_number
+from pagelift.layout.table_assign import COUNTED, Part, cell_number
 from pagelift.layout.table_columns import DAY_MONTH, DAY_MONTH_NAME, Column, amount_with_unit
 from pagelift.layout.table_grid import TEXT_KINDS, Grid
 from pagelift.layout.table_headers import label_match
@@ -25,7 +25,6 @@ from pagelift.layout.values import Locale, read_value
 Reading = tuple[str, list[Token], Json, PageLayout]
 
 _FIRST_LINE = re.compile(r"first line|first row|main line|headline|heading of|without (?:the )?(?:further|additional) ", re.I)
-_COUNT = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)\s?(?:[x×X*]\s?|\s(?=\D))")
 _ALL_LINES = re.compile(
     r"\ball lines\b|complete (?:text|description)|full (?:text|description)|including (?:continuation|following|further) lines", re.I
 )
@@ -96,6 +95,9 @@ class Reader:
     known: Sequence[datetime.date]
 
     def value(self, query: Query, text: str) -> Json | None:
+        if query.many:
+            pieces = [p for p in re.split(r"\s*[;,|•·/]\s+|\s*;\s*|\s+(?:and|und|et|y|e|en|&)\s+", text) if p.strip()]
+            return [v for p in pieces if (v := read_cell(query, p, self.locale, self.known)) is not None] or None
         return read_cell(query, text, self.locale, self.known)
 
     def read(self, raw: RawRow, number: int) -> Reading | None:
@@ -151,7 +153,7 @@ class Reader:
         page = lines[0][0]
         if part in ("lead", "rest"):
             tokens, limit = lines[0][1], page.width * 0.97
-            counted = _COUNT.match(" ".join(t.text for t in tokens))
+            counted = COUNTED.match(" ".join(t.text for t in tokens))
             skip = len(counted[0].split()) if counted else 0
             if part == "lead":
                 value = self.value(query, counted[1]) if counted else None
@@ -164,7 +166,7 @@ class Reader:
         tokens = [t for _, found in lines for t in found]
         ends = period_ends(" ".join(t.text for t in tokens))
         piece = ends[0] if part == "first" else ends[1]
-        if piece and query.kind == "text" and "as printed" not in query.description:
+        if piece and query.kind in ("text", "time") and "as printed" not in query.description:
             piece = clock_text(piece)
         value = self.value(query, piece) if piece else None
         return (piece, tokens, value, page) if piece and value is not None else None
@@ -190,7 +192,8 @@ class Reader:
         skip = _skipped_lines(query, columns[number])
         usable = usable[skip:] if len(usable) > skip else usable
         right = [c.x0 for c in columns[number + 1 :]] + [c.heading.box.x0 for c in columns[number + 1 :] if c.heading]
-        tokens = item_lines(query, usable, min(right, default=page.width * 0.97), page.unit)
+        limit = min(right) + lines[0][0].shift if right else page.width * 0.97
+        tokens = item_lines(query, usable, limit, page.unit)
         text = " ".join(t.text for t in tokens)
         value = self.value(query, text)
         return (text, tokens, value, page) if value is not None else None

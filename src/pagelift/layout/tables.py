@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +9,7 @@ from pagelift.core import Json
 from pagelift.layout import lexicon
 from pagelift.layout.lines import PageLayout, Token
 from pagelift.layout.query import Path, Query, Table, split_name
+from pagelift.layout.table_assign import HEADED
 from pagelift.layout.table_grid import Grid, best_grid
 from pagelift.layout.table_groups import Found, Heading, gaps_between, group_rows, heading_text, labelled, rows_span, summed
 from pagelift.layout.table_lists import find_list
@@ -17,8 +17,6 @@ from pagelift.layout.table_pages import unfold
 from pagelift.layout.table_rows import RawRow
 from pagelift.layout.table_values import Reader, document_years, without_date
 from pagelift.layout.values import Locale
-
-_HEADING = re.compile(r"\b(heading|section|group|category|panel|under which|chapter|subtitle)\b", re.I)
 
 
 @dataclass(slots=True, eq=False)
@@ -134,7 +132,7 @@ def _fill_from_headings(grid: Grid, queries: Sequence[Query], reader: Reader, ro
     open_ = [
         q
         for i, q in enumerate(queries)
-        if i not in grid.answers.chosen and q.kind in ("text", "name") and _HEADING.search(f"{q.words} {q.description}")
+        if i not in grid.answers.chosen and q.kind in ("text", "name") and HEADED.search(f"{q.words} {q.description}")
     ]
     if not open_:
         return
