@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable
 
 import pytest
-from making import assemble, pdf, stream, text
+from making import assemble, encoded, pdf, stream, text
 from PIL import Image, ImageChops
 from reportlab.pdfgen.canvas import Canvas
 
@@ -141,6 +141,8 @@ VISIBLE = {
     "on-pale-ground": "0.9 g 50 580 200 50 re f 0 g " + text(72, 600, "shown"),
     "highlighted": text(72, 600, "shown") + "/G1 gs 1 1 0 rg 50 580 200 50 re f",
     "pale-gray": "0.8 g " + text(72, 600, "shown"),
+    "clipped-fill": text(72, 600, "shown") + "q 50 50 100 100 re W n 0 g 0 0 612 792 re f Q",
+    "very-pale-and-small": "0.85 g " + text(72, 600, "shown", size=5),
     "framed": text(72, 600, "shown") + "50 580 200 50 re S",
 }
 
@@ -151,6 +153,16 @@ def test_visible_words_are_not_taken_for_hidden(kind: str) -> None:
     page = page_of(content).content
     assert [w.text for w in page.words] == ["shown"]
     assert not page.hidden_words
+
+
+def test_a_picture_hides_what_it_covers_but_only_inside_its_clip() -> None:
+    jpeg = encoded(Image.new("RGB", (40, 40), "navy"), "JPEG")
+    entries = "/Subtype /Image /Width 40 /Height 40 /ColorSpace /DeviceRGB /BitsPerComponent 8 /Filter /DCTDecode"
+    words = text(72, 80, "under") + text(72, 600, "shown")
+    drawn = words + "q 50 50 200 100 re W n 612 0 0 792 0 0 cm /Im1 Do Q"
+    page = page_of(pdf(drawn, resources="/XObject << /Im1 6 0 R >>", extra={6: stream(jpeg, entries)})).content
+    assert [w.text for w in page.words] == ["shown"]
+    assert [w.text for w in page.hidden_words] == ["under"]
 
 
 def filled_form() -> PageContent:

@@ -17,6 +17,8 @@ MAX_SEGMENTS = 20_000
 MAX_SECONDS = 0.5
 MAX_DEPTH = 3
 MAX_AREAS = 300
+MAX_CLIP_PATHS = 8
+MAX_CLIP_SEGMENTS = 64
 MAX_THICKNESS = 3.0  # points; a thicker bar is an area
 MIN_LENGTH = 6.0  # points; anything shorter is part of a letter or a drawing
 IDENTITY = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
@@ -73,7 +75,7 @@ def _walk(graphics: Graphics, container: Any, count: Any, get: Any, state: tuple
         elif kind == pdfium.FPDF_PAGEOBJ_PATH:
             _read_path(graphics, item, matrix)
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE:
-            rectangle = _bounds(item, matrix)
+            rectangle = _clipped(item, _bounds(item, matrix), matrix)
             if rectangle is not None:
                 graphics.pictures.append(rectangle)
                 if len(graphics.areas) < MAX_AREAS and not pdfium.FPDFPageObj_HasTransparency(item):
@@ -101,7 +103,9 @@ def _read_path(graphics: Graphics, path: Any, matrix: Matrix) -> None:
         return
     count = pdfium.FPDFPath_CountSegments(path)
     if fill and count <= 6 and len(graphics.areas) < MAX_AREAS and not pdfium.FPDFPageObj_HasTransparency(path):
-        graphics.areas.append(Area(rectangle, fill, graphics.order))
+        clipped = _clipped(path, rectangle, matrix)
+        if clipped is not None:
+            graphics.areas.append(Area(clipped, fill, graphics.order))
     if stroke.value or (fill and min(fill) < 250):
         graphics.rules.extend(_straight_lines(graphics, path, count, _multiply(_matrix(path), matrix)))
 
@@ -148,6 +152,26 @@ def _bounds(item: Any, matrix: Matrix) -> Rectangle | None:
         xs, ys = [c[0] for c in corners], [c[1] for c in corners]
         rectangle = min(xs), min(ys), max(xs), max(ys)
     return rectangle if is_finite(rectangle) else None
+
+
+def _clipped(item: Any, rectangle: Rectangle | None, matrix: Matrix) -> Rectangle | None:
+    """`rectangle` without what lies outside the boxes around the item's clipping paths; None if nothing is left."""
+    clip = pdfium.FPDFPageObj_GetClipPath(item)
+    if rectangle is None or not clip:
+        return rectangle
+    left, bottom, right, top = rectangle
+    x, y = ctypes.c_float(0), ctypes.c_float(0)
+    for path in range(min(max(pdfium.FPDFClipPath_CountPaths(clip), 0), MAX_CLIP_PATHS)):
+        count = pdfium.FPDFClipPath_CountPathSegments(clip, path)
+        if not 0 < count <= MAX_CLIP_SEGMENTS:
+            continue
+        points = []
+        for index in range(count):
+            pdfium.FPDFPathSegment_GetPoint(pdfium.FPDFClipPath_GetPathSegment(clip, path, index), x, y)
+            points.append(_apply(matrix, x.value, y.value))
+        left, right = max(left, min(p[0] for p in points)), min(right, max(p[0] for p in points))
+        bottom, top = max(bottom, min(p[1] for p in points)), min(top, max(p[1] for p in points))
+    return (left, bottom, right, top) if left < right and bottom < top else None
 
 
 def _color(item: Any, get: Any) -> Color | None:

@@ -13,7 +13,7 @@ MIN_SIZE = 1.0  # points
 PALE = 200  # of 255: text this light needs a darker ground to be seen
 NEAR_COLOR = 24  # of 255
 SUSPICION_DPI = 100
-FLAT = 24  # of 255: spread of a channel within a word's box that shows no letters
+FLAT = 10  # of 255: spread of a channel within a word's box that shows no letters
 
 Pixels = Callable[[float], "Raster"]
 
