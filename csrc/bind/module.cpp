@@ -1,11 +1,24 @@
 // The Python module pagelift.backends.cpu._kernels.
-#include <nanobind/nanobind.h>
-
-#include "threads.h"
+#include "bind/bind.h"
 
 namespace nb = nanobind;
-using pagelift::ThreadPool;
+
+namespace {
+
+void raise(const char* name, const char* message) { PyErr_SetString(nb::module_::import_("pagelift.core.errors").attr(name).ptr(), message); }
+
+}  // namespace
 
 NB_MODULE(_kernels, module) {
-  nb::class_<ThreadPool>(module, "ThreadPool").def(nb::init<int>(), nb::arg("threads")).def_prop_ro("threads", &ThreadPool::threads);
+  nb::register_exception_translator([](const std::exception_ptr& failure, void*) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const pagelift::bind::ShapeError& error) {
+      raise("ShapeError", error.what());
+    } catch (const pagelift::CacheError& error) {
+      raise("EngineError", error.what());
+    }
+  });
+  pagelift::bind::bind_weights(module);
+  pagelift::bind::bind_operations(module);
 }

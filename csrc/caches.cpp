@@ -1,0 +1,117 @@
+#include "caches.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace pagelift {
+
+namespace {
+
+[[noreturn]] void refuse_keep(int64_t count, int64_t block) {
+  throw CacheError("no block of " + std::to_string(block) + " tokens is recorded of which " + std::to_string(count) + " could be kept");
+}
+
+int64_t bytes(const std::vector<float>& floats) { return (int64_t)(floats.capacity() * sizeof(float)); }
+
+}  // namespace
+
+KvCache::KvCache(int64_t kv_heads, int64_t dim) : kv_heads_(kv_heads), dim_(dim) {}
+
+int64_t KvCache::nbytes() const { return (int64_t)blocks_.size() * block_floats() * (int64_t)sizeof(float); }
+
+void KvCache::extend(int64_t count) {
+  const int64_t end = length_ + count;
+  if (length_ % kKeys && blocks_[length_ / kKeys].use_count() > 1) {
+    Block own(new float[block_floats()]);
+    std::copy_n(blocks_[length_ / kKeys].get(), block_floats(), own.get());
+    blocks_[length_ / kKeys] = std::move(own);
+  }
+  blocks_.resize((length_ + kKeys - 1) / kKeys);
+  while ((int64_t)blocks_.size() * kKeys < end) blocks_.emplace_back(new float[block_floats()]());  // zeros: padding is read too
+  length_ = end;
+}
+
+void KvCache::write(int64_t position, int64_t head, const float* key, const float* value) {
+  float* keys = blocks_[position / kKeys].get() + head * head_block(dim_);
+  const int64_t slot = position % kKeys;
+  for (int64_t d = 0; d < dim_; ++d) keys[d * kKeys + slot] = key[d];
+  std::copy_n(value, dim_, keys + kKeys * dim_ + slot * padded(dim_));
+}
+
+std::vector<const float*> KvCache::blocks(int64_t head) const {
+  std::vector<const float*> result;
+  for (const Block& block : blocks_) result.push_back(block.get() + head * head_block(dim_));
+  return result;
+}
+
+void KvCache::keep(int64_t count, int64_t block) {
+  if (count < 0 || count > block || block > length_) refuse_keep(count, block);
+  length_ += count - block;
+  blocks_.resize((length_ + kKeys - 1) / kKeys);
+}
+
+DeltaState::DeltaState(const DeltaShape& shape)
+    : shape(shape), window((shape.kernel - 1) * shape.channels()), state(shape.state_floats()) {}
+
+int64_t DeltaState::nbytes() const {
+  int64_t total = bytes(window) + bytes(state);
+  if (draft)
+    for (const auto* part : {&draft->inputs, &draft->state, &draft->k, &draft->v, &draft->decay, &draft->beta}) total += bytes(*part);
+  return total;
+}
+
+void DeltaState::advance(const Kernels& kernels, const DeltaInputs& in, int64_t head, int64_t chunk) {
+  const int64_t key_head = head / (shape.value_heads / shape.key_heads), column = chunk * kColumns;
+  const int64_t key = key_head * shape.key_dim, value = head * shape.value_dim + column;
+  DeltaJob job;
+  job.state = state.data() + (head * shape.chunks() + chunk) * shape.key_dim * kColumns;
+  job.key_dim = shape.key_dim;
+  job.columns = std::min(kColumns, shape.value_dim - column);
+  job.tokens = in.tokens;
+  job.k = in.k + key;
+  job.q = in.q ? in.q + key : job.k;
+  job.v = in.v + value;
+  job.decay = in.decay + head;
+  job.beta = in.beta + head;
+  job.key_stride = in.key_stride;
+  job.value_stride = in.value_stride;
+  job.gate_stride = shape.value_heads;
+  job.y = in.y ? in.y + value : nullptr;
+  job.y_stride = shape.values();
+  kernels.delta(job);
+}
+
+void DeltaState::record(const DeltaInputs& in) {
+  if (!draft) throw CacheError("the convolution of a drafted block must run before its recurrence");
+  Draft& d = *draft;
+  d.state = state;
+  d.tokens = in.tokens;
+  d.decay.assign(in.decay, in.decay + in.tokens * shape.value_heads);
+  d.beta.assign(in.beta, in.beta + in.tokens * shape.value_heads);
+  d.k.resize(in.tokens * shape.keys());
+  d.v.resize(in.tokens * shape.values());
+  for (int64_t t = 0; t < in.tokens; ++t) {
+    std::copy_n(in.k + t * in.key_stride, shape.keys(), d.k.data() + t * shape.keys());
+    std::copy_n(in.v + t * in.value_stride, shape.values(), d.v.data() + t * shape.values());
+  }
+}
+
+void DeltaState::keep(const Kernels& kernels, int64_t count, int64_t block) {
+  if (!draft || count < 0 || count > block || block != draft->tokens) refuse_keep(count, block);
+  Draft kept = std::move(*draft);
+  draft.reset();
+  std::copy_n(kept.inputs.data() + count * shape.channels(), window.size(), window.data());
+  if (count == block) return;  // the state already has all updates
+  state = std::move(kept.state);
+  const DeltaInputs inputs{nullptr, kept.k.data(), kept.v.data(), kept.decay.data(), kept.beta.data(), shape.keys(), shape.values(), count, nullptr};
+  for (int64_t head = 0; head < shape.value_heads; ++head)
+    for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk) advance(kernels, inputs, head, chunk);
+}
+
+DeltaState DeltaState::copy() const {
+  if (draft) throw CacheError("a state with an undecided draft cannot be copied");
+  return *this;
+}
+
+}  // namespace pagelift

@@ -1,0 +1,119 @@
+// The inner loops: plain functions over raw memory, single-threaded, compiled once per instruction set (csrc/level).
+//
+// The result for one row, head or channel is the same whatever else is computed in the same call: sums run in an order that is
+// fixed by the row alone. That is what makes results independent of batch and threads, bit for bit.
+#pragma once
+
+#include <cstdint>
+
+namespace pagelift {
+
+enum class Float { f32, f16, bf16 };
+
+// A matrix (out, in) as it lies in a checkpoint. Dense: `values` are floats of `type`, bits is 0. Packed (MLX affine format):
+// `values` are little-endian bit streams of `bits` per weight, one stream per row; scales and offsets (out, in / group_size) of
+// `type`; a weight is scale * code + offset. Nothing needs to be aligned.
+struct Matrix {
+  int64_t out = 0, in = 0;
+  int bits = 0, group_size = 0;
+  Float type = Float::f32;
+  const uint8_t* values = nullptr;
+  const uint8_t* scales = nullptr;
+  const uint8_t* offsets = nullptr;
+};
+
+// y (rows, count) = x (rows, in) @ matrix[columns].T + bias + residual. columns: nullptr for all, else `count` row numbers of
+// the matrix. bias: nullptr or one float per row of the matrix. residual: nullptr or laid out like y.
+struct LinearJob {
+  const Matrix* matrix;
+  const float* x;
+  int64_t rows;
+  const int64_t* columns;
+  int64_t count;
+  const float* bias;
+  const float* residual;
+  float* y;
+};
+
+constexpr int64_t kLinearBlock = 1024;  // weights of a row that are unpacked at a time; sums are rounded at these borders
+constexpr int64_t kLinearPanel = 32;    // at most so many weight rows are unpacked at a time
+constexpr int64_t kLinearScratch = kLinearBlock * kLinearPanel;
+
+// Keys and values in blocks of kKeys tokens. Per KV head: keys (dim, kKeys), so that kKeys scores are computed side by side, then
+// values (kKeys, padded dim).
+constexpr int64_t kKeys = 64;
+constexpr int64_t padded(int64_t dim) { return (dim + 15) / 16 * 16; }
+constexpr int64_t head_block(int64_t dim) { return kKeys * (dim + padded(dim)); }  // floats per KV head and block
+
+// Rows of queries that look at the keys of one KV head. q: already scaled. visible[r]: row r looks at tokens 0 to visible[r] - 1.
+constexpr int64_t kQueries = 32;
+struct AttentionJob {
+  const float* const* blocks;
+  int64_t dim;
+  int64_t rows;  // at most kQueries
+  const float* const* q;
+  const int64_t* visible;
+  float* const* y;
+};
+constexpr int64_t attention_scratch(int64_t dim) { return kQueries * (kKeys + padded(dim)); }
+
+// The gated delta rule for value columns 16 * chunk to 16 * chunk + 15 of one head over consecutive tokens. state: (key_dim, 16).
+// Strides are in floats from one token to the next. y may be nullptr: then only the state advances, by the same bits.
+constexpr int64_t kColumns = 16;
+struct DeltaJob {
+  float* state;
+  int64_t key_dim, columns, tokens;  // columns: 1 to 16
+  const float *q, *k, *v, *decay, *beta;
+  int64_t key_stride, value_stride, gate_stride;
+  float* y;
+  int64_t y_stride;
+};
+
+// SiLU of a depthwise causal convolution for `channels` channels over consecutive tokens; `stride` floats from token to token.
+// weight: (channels, kernel).
+constexpr int64_t kTaps = 8;  // the largest kernel
+struct ConvJob {
+  const float* window;  // (kernel - 1, stride): inputs before the first token
+  const float* x;       // (tokens, stride)
+  const float* weight;
+  float* y;
+  int64_t tokens, channels, stride, kernel;
+};
+
+// Head rows of a full-attention layer: y = rotary(rms_norm(x)) * scale. norm may be nullptr: then no norm.
+struct HeadJob {
+  const float* x;
+  const float* norm;
+  float eps;
+  const float *cos, *sin;
+  int64_t dim, half;  // half: rotary_dim / 2
+  float scale;
+  float* y;
+};
+
+struct Kernels {
+  const char* name;
+  // y: (in,) row `row` of the matrix as float32.
+  void (*unpack_row)(const Matrix& matrix, int64_t row, float* y);
+  // Columns first to last - 1 of the job. scratch: kLinearScratch floats.
+  void (*linear)(const LinearJob& job, int64_t first, int64_t last, float* scratch);
+
+  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n, float* y);
+  void (*gated_rms_norm)(const float* x, const float* gate, const float* weight, float eps, int64_t n, float* y);
+  void (*silu_mul)(const float* gate, const float* x, int64_t n, float* y);
+  void (*sigmoid_mul)(const float* gate, const float* x, int64_t n, float* y);
+  void (*gelu_tanh)(const float* x, int64_t n, float* y);
+  void (*head)(const HeadJob& job);
+  void (*normalise)(const float* x, float scale, int64_t n, float* y);  // x / sqrt(sum(x^2) + 1e-6) * scale
+
+  void (*attention)(const AttentionJob& job, float* scratch);
+  void (*conv)(const ConvJob& job);
+  void (*delta)(const DeltaJob& job);
+};
+
+// The kernels for this machine: the best level that it has, or the named one. Throws std::invalid_argument for a level that is
+// unknown or not supported here.
+const Kernels& kernels(const char* level = nullptr);
+
+}  // namespace pagelift

@@ -1,0 +1,17 @@
+// What each level's files define; csrc/level/rows.cpp puts it into a table.
+#pragma once
+
+#include "kernels.h"
+#include "level/simd.h"
+
+namespace pagelift::PAGELIFT_NAMESPACE {
+
+void unpack_row(const Matrix& matrix, int64_t row, float* y);
+void linear(const LinearJob& job, int64_t first, int64_t last, float* scratch);
+void attention(const AttentionJob& job, float* scratch);
+void conv(const ConvJob& job);
+void delta(const DeltaJob& job);
+
+extern const Kernels table;
+
+}  // namespace pagelift::PAGELIFT_NAMESPACE

@@ -1,0 +1,75 @@
+// The operations of the backend: kernels spread over threads. Arrays are float32, row-major and dense unless said otherwise.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "caches.h"
+#include "kernels.h"
+#include "threads.h"
+
+namespace pagelift {
+
+struct Context {
+  ThreadPool& pool;
+  const Kernels& kernels;
+};
+
+// Consecutive rows of one sequence in a step.
+struct Segment {
+  int64_t start, length;
+  bool draft;
+};
+
+void linear(const Context& on, const LinearJob& job);
+// y (count, in): the chosen rows of the matrix.
+void embedding(const Context& on, const Matrix& matrix, const int64_t* rows, int64_t count, float* y);
+
+struct Rows {  // `count` rows of `width` floats
+  int64_t count, width;
+};
+void rms_norm(const Context& on, Rows rows, const float* x, const float* weight, float eps, float* y);
+void layer_norm(const Context& on, Rows rows, const float* x, const float* weight, const float* bias, float eps, float* y);
+void gated_rms_norm(const Context& on, Rows rows, const float* x, const float* gate, const float* weight, float eps, float* y);
+void silu_mul(const Context& on, Rows rows, const float* gate, const float* x, float* y);
+// The gates of a row start `gate_stride` floats after those of the row before.
+void sigmoid_mul(const Context& on, Rows rows, const float* gate, int64_t gate_stride, const float* x, float* y);
+void gelu_tanh(const Context& on, Rows rows, const float* x, float* y);
+void gelu_erf(const Context& on, Rows rows, const float* x, float* y);
+
+// How heads are prepared for attention: (tokens, heads, dim) rows, `stride` floats from head to head.
+struct Heads {
+  const float* x;
+  int64_t tokens, heads, dim, stride;
+  const float* norm;  // (dim,), or nullptr
+  float eps;
+  const float *cos, *sin;  // (tokens, half)
+  int64_t half;
+  float scale;
+};
+// y (tokens, heads, dim): normalised, rotated and scaled.
+void prepare_heads(const Context& on, const Heads& heads, float* y);
+
+// Append k and v (T, kv_heads, dim) to the caches, then attend. q and y: (T, heads, dim), q already scaled.
+void attention(const Context& on, int64_t heads, const float* q, const float* k, const float* v, const std::vector<Segment>& segments,
+               const std::vector<KvCache*>& caches, float* y);
+// Inside consecutive runs of rows, without a mask. q (already scaled) and y: (N, heads, dim); k and v have `kv_stride` floats
+// from row to row.
+struct Runs {
+  const float *q, *k, *v;
+  int64_t heads, dim, k_stride, v_stride;
+  const std::vector<int64_t>& lengths;
+};
+void full_attention(const Context& on, const Runs& runs, float* y);
+
+void causal_conv1d(const Context& on, const DeltaShape& shape, const float* x, const float* weight, const std::vector<Segment>& segments,
+                   const std::vector<DeltaState*>& states, float* y);
+struct DeltaGates {
+  const float *a, *b;            // (T, value_heads)
+  const float *a_log, *dt_bias;  // (value_heads,)
+};
+// qkv: (T, channels) after the convolution. y: (T, values).
+void gated_delta_rule(const Context& on, const DeltaShape& shape, const float* qkv, const DeltaGates& gates,
+                      const std::vector<Segment>& segments, const std::vector<DeltaState*>& states, float* y);
+
+}  // namespace pagelift

@@ -1,0 +1,76 @@
+"""The extension (csrc/bind). Results are written to the last argument; shapes are checked, ShapeError names what does not fit."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pagelift.backends.tensors import Floats
+
+Bytes = npt.NDArray[np.uint8]
+Ids = npt.NDArray[np.int64]
+Segments = Sequence[tuple[int, int, bool]]
+
+class Weight:
+    """A linear layer or embedding table that points into the given arrays. type: f32, f16 or bf16, of values or of scales."""
+
+    @staticmethod
+    def dense(out: int, in_: int, type: str, values: Bytes, bias: Floats | None) -> Weight: ...
+    @staticmethod
+    def packed(format: tuple[int, int, int, int], type: str, codes: Bytes, scales: Bytes, offsets: Bytes, bias: Floats | None) -> Weight:
+        """format: out, in, bits, group size."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+class KvCache:
+    def __init__(self, kv_heads: int, dim: int) -> None: ...
+    @property
+    def length(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def keep(self, count: int, block: int) -> None: ...
+    def copy(self) -> KvCache: ...
+
+class DeltaState:
+    def __init__(self, key_heads: int, value_heads: int, key_dim: int, value_dim: int, kernel: int) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    def copy(self) -> DeltaState: ...
+
+class Operations:
+    """The kernels of one level (None: the best that the machine has) on a pool of threads."""
+
+    def __init__(self, threads: int, level: str | None = None) -> None: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def level(self) -> str: ...
+    def linear(self, x: Floats, weight: Weight, columns: Ids | None, residual: Floats | None, y: Floats, /) -> None: ...
+    def embedding(self, weight: Weight, ids: Ids, y: Floats, /) -> None: ...
+    def rms_norm(self, x: Floats, weight: Floats, eps: float, y: Floats, /) -> None: ...
+    def layer_norm(self, x: Floats, weight: Floats, bias: Floats, eps: float, y: Floats, /) -> None: ...
+    def gated_rms_norm(self, x: Floats, gate: Floats, weight: Floats, eps: float, y: Floats, /) -> None: ...
+    def silu_mul(self, gate: Floats, x: Floats, y: Floats, /) -> None: ...
+    def sigmoid_mul(self, gate: Floats, x: Floats, y: Floats, /) -> None:
+        """gate may have more features than x; the last ones count."""
+
+    def gelu(self, x: Floats, exact: bool, y: Floats, /) -> None: ...
+    def prepare_heads(self, x: Floats, norm: Floats | None, eps: float, table: tuple[Floats, Floats], scale: float, y: Floats, /) -> None:
+        """y (T, heads, dim): the first dim features of each head of x (T, heads, any), normalised, rotated and scaled."""
+
+    def attention(self, q: Floats, k: Floats, v: Floats, segments: Segments, caches: Sequence[KvCache], y: Floats, /) -> None:
+        """q is already scaled."""
+
+    def full_attention(self, q: Floats, k: tuple[Floats, int], v: tuple[Floats, int], lengths: Sequence[int], y: Floats, /) -> None:
+        """q (N, heads, dim) is already scaled. k and v: rows (N, any) and the feature at which the first head begins."""
+
+    def causal_conv1d(self, x: Floats, weight: Floats, segments: Segments, states: Sequence[DeltaState], y: Floats, /) -> None: ...
+    def gated_delta_rule(
+        self, qkv: Floats, gates: tuple[Any, Any, Any, Any], segments: Segments, states: Sequence[DeltaState], y: Floats, /
+    ) -> None:
+        """gates: a, b (T, value_heads), a_log, dt_bias (value_heads,)."""
+
+    def keep(self, state: DeltaState, count: int, block: int, /) -> None:
+        """Decide on a state's draft."""

@@ -1,0 +1,204 @@
+"""The operations of the protocol on our own kernels. Arrays are NumPy's, float32 and dense; strided views are copied first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pagelift.backends.batch import Ragged
+from pagelift.backends.cpu import _kernels
+from pagelift.backends.cpu.weights import weight_of
+from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, RmsNorm, RotaryTable
+from pagelift.backends.tensors import Floats, Linear, Matrix
+
+Segments = list[tuple[int, int, bool]]
+
+
+class CpuDeltaState:
+    """State of one gated DeltaNet layer, with the kernels that replay its drafts."""
+
+    def __init__(self, operations: _kernels.Operations, state: _kernels.DeltaState) -> None:
+        self._operations = operations
+        self.state = state
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes
+
+    def keep(self, count: int, block: int) -> None:
+        self._operations.keep(self.state, count, block)
+
+    def copy(self) -> CpuDeltaState:
+        return CpuDeltaState(self._operations, self.state.copy())
+
+
+class CpuBackend(Backend):
+    """float32 activations over weights as they lie in the file.
+
+    threads: all processors that this process may use by default; backends of the same settings share theirs. level: the
+    instruction set (portable, avx2, avx512), the best one by default. Results do not depend on `threads`, bit for bit.
+    """
+
+    name = "cpu"
+
+    def __init__(self, threads: int | None = None, level: str | None = None) -> None:
+        self._run = _operations(threads or available_processors(), level)
+
+    @property
+    def level(self) -> str:
+        """The instruction set in use."""
+        return self._run.level
+
+    def load_linear(self, linear: Linear) -> _kernels.Weight:
+        return weight_of(linear.matrix, linear.bias)
+
+    def load_embedding(self, matrix: Matrix) -> _kernels.Weight:
+        return weight_of(matrix)
+
+    def from_numpy(self, array: npt.NDArray[Any]) -> Floats:
+        return np.ascontiguousarray(array, np.float32)
+
+    def to_numpy(self, array: Floats) -> Floats:
+        return array
+
+    def new_kv_cache(self, heads: AttentionHeads) -> _kernels.KvCache:
+        return _kernels.KvCache(heads.kv_heads, heads.head_dim)
+
+    def new_delta_state(self, net: DeltaNet) -> CpuDeltaState:
+        shape = (net.key_heads, net.value_heads, net.key_dim, net.value_dim, net.conv.shape[1])
+        return CpuDeltaState(self._run, _kernels.DeltaState(*shape))
+
+    def embedding(self, table: _kernels.Weight, ids: Indices) -> Floats:
+        y = np.empty((len(ids), table.shape[1]), np.float32)
+        self._run.embedding(table, _ids(ids), y)
+        return y
+
+    def put_rows(self, x: Floats, start: int, values: Floats) -> Floats:
+        result = x.copy()
+        result[start : start + len(values)] = values
+        return result
+
+    def take_rows(self, x: Floats, rows: Indices) -> Floats:
+        return x[rows]
+
+    def linear(self, x: Floats, weight: _kernels.Weight, residual: Floats | None = None) -> Floats:
+        y = np.empty((x.shape[0], weight.shape[0]), np.float32)
+        self._run.linear(x, weight, None, residual, y)
+        return y
+
+    def linear_columns(self, x: Floats, weight: _kernels.Weight, columns: Indices) -> Floats:
+        y = np.empty((x.shape[0], len(columns)), np.float32)
+        self._run.linear(x, weight, _ids(columns), None, y)
+        return y
+
+    def rms_norm(self, x: Floats, norm: RmsNorm) -> Floats:
+        y = np.empty(x.shape, np.float32)
+        self._run.rms_norm(x, norm.weight, norm.eps, y)
+        return y
+
+    def layer_norm(self, x: Floats, norm: LayerNorm) -> Floats:
+        y = np.empty(x.shape, np.float32)
+        self._run.layer_norm(x, norm.weight, norm.bias, norm.eps, y)
+        return y
+
+    def gated_rms_norm(self, x: Floats, gate: Floats, norm: RmsNorm) -> Floats:
+        y = np.empty(x.shape, np.float32)
+        self._run.gated_rms_norm(x, gate, norm.weight, norm.eps, y)
+        return y
+
+    def silu_mul(self, gate: Floats, up: Floats) -> Floats:
+        y = np.empty(up.shape, np.float32)
+        self._run.silu_mul(gate, up, y)
+        return y
+
+    def sigmoid_mul(self, gate: Floats, x: Floats) -> Floats:
+        y = np.empty(x.shape, np.float32)
+        self._run.sigmoid_mul(gate, x, y)
+        return y
+
+    def gelu(self, x: Floats, kind: Gelu) -> Floats:
+        y = np.empty(x.shape, np.float32)
+        self._run.gelu(x, kind == "erf", y)
+        return y
+
+    def rotary(self, x: Floats, table: RotaryTable) -> Floats:
+        return self._heads(x, None, table, 1.0, x.shape[2])
+
+    def attention(self, q: Floats, k: Floats, v: Floats, batch: Ragged, caches: Sequence[Any]) -> Floats:
+        y = np.empty(q.shape, np.float32)
+        self._run.attention(q * _scale(q.shape[2]), k, v, _segments(batch), caches, y)
+        return y
+
+    def full_attention(self, q: Floats, k: Floats, v: Floats, lengths: Sequence[int]) -> Floats:
+        y = np.empty(q.shape, np.float32)
+        rows = len(q)
+        self._run.full_attention(q * _scale(q.shape[2]), (k.reshape(rows, -1), 0), (v.reshape(rows, -1), 0), lengths, y)
+        return y
+
+    def causal_conv1d(self, x: Floats, net: DeltaNet, batch: Ragged, states: Sequence[Any]) -> Floats:
+        y = np.empty(x.shape, np.float32)
+        self._run.causal_conv1d(x, net.conv, _segments(batch), [state.state for state in states], y)
+        return y
+
+    def gated_delta_rule(self, qkv: Floats, a: Floats, b: Floats, net: DeltaNet, batch: Ragged, states: Sequence[Any]) -> Floats:
+        y = np.empty((len(qkv), net.value_heads, net.value_dim), np.float32)
+        gates = (a, b, net.a_log, net.dt_bias)
+        self._run.gated_delta_rule(qkv, gates, _segments(batch), [state.state for state in states], y)
+        return y
+
+    def head_attention(
+        self, qkv: tuple[Floats, Floats, Floats], heads: AttentionHeads, table: RotaryTable, batch: Ragged, caches: Sequence[Any]
+    ) -> Floats:
+        q, k, v = qkv
+        rows, dim = q.shape[0], heads.head_dim
+        q, k, v = q.reshape(rows, heads.heads, -1), k.reshape(rows, -1, dim), v.reshape(rows, -1, dim)
+        y = np.empty((rows, heads.heads, dim), np.float32)
+        rotated = self._heads(q, heads.q_norm, table, _scale(dim), dim), self._heads(k, heads.k_norm, table, 1.0, dim)
+        self._run.attention(*rotated, v, _segments(batch), caches, y)
+        if heads.gated:
+            self._run.sigmoid_mul(q, y, y)
+        return y.reshape(rows, -1)
+
+    def picture_attention(self, qkv: Floats, heads: int, table: RotaryTable, lengths: Sequence[int]) -> Floats:
+        rows, width = qkv.shape[0], qkv.shape[1] // 3
+        dim = width // heads
+        q, k = (np.ascontiguousarray(qkv[:, i * width : (i + 1) * width]).reshape(rows, heads, dim) for i in range(2))
+        rotated = self._heads(q, None, table, _scale(dim), dim), self._heads(k, None, table, 1.0, dim)
+        y = np.empty((rows, width), np.float32)
+        self._run.full_attention(rotated[0], (rotated[1].reshape(rows, width), 0), (qkv, 2 * width), lengths, y)
+        return y
+
+    def _heads(self, x: Floats, norm: RmsNorm | None, table: RotaryTable, scale: float, dim: int) -> Floats:
+        """The first `dim` features of each head of x (T, heads, features), normalised, rotated and scaled."""
+        y = np.empty((x.shape[0], x.shape[1], dim), np.float32)
+        weight, eps = (norm.weight, norm.eps) if norm else (None, 0.0)
+        self._run.prepare_heads(x, weight, eps, (table.cos, table.sin), scale, y)
+        return y
+
+
+def available_processors() -> int:
+    """How many processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _operations(threads: int, level: str | None) -> _kernels.Operations:
+    """One pool of threads per setting, however many backends and models there are."""
+    return _kernels.Operations(threads, level)
+
+
+def _scale(dim: int) -> float:
+    return float(np.float32(dim**-0.5))
+
+
+def _ids(ids: Indices) -> npt.NDArray[np.int64]:
+    return np.ascontiguousarray(ids, np.int64)
+
+
+def _segments(batch: Ragged) -> Segments:
+    return [(segment.start, segment.length, segment.draft) for segment in batch.segments]

@@ -1,0 +1,25 @@
+"""Checkpoint tensors as the kernels read them: in place, where the file is mapped."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pagelift.backends.cpu._kernels import Weight
+from pagelift.backends.tensors import Dense, HostTensor, Matrix
+
+
+def weight_of(matrix: Matrix, bias: HostTensor | None = None) -> Weight:
+    """The kernels' view of a matrix (out, in). Only the bias is copied, to float32."""
+    floats = None if bias is None else bias.to_float32()
+    out_features, in_features = matrix.shape
+    if isinstance(matrix, Dense):
+        return Weight.dense(out_features, in_features, matrix.values.dtype, _bytes(matrix.values), floats)
+    shape = (out_features, in_features, matrix.bits, matrix.group_size)
+    parts = (_bytes(tensor) for tensor in (matrix.codes, matrix.scales, matrix.offsets))
+    return Weight.packed(shape, matrix.scales.dtype, *parts, floats)
+
+
+def _bytes(tensor: HostTensor) -> npt.NDArray[np.uint8]:
+    """A flat view; bytes, because tensors in a file need not be aligned."""
+    return np.ascontiguousarray(tensor.array).reshape(-1).view(np.uint8)
