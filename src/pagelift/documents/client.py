@@ -13,7 +13,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, cast
+from io import RawIOBase
+from typing import cast
 
 from pagelift.core import errors
 from pagelift.core.errors import CorruptDocument, DocumentError, DocumentTimeout
@@ -43,7 +44,7 @@ class Worker:
 
     def __init__(self) -> None:
         code = f"import sys; sys.path[:] = {json.dumps([str(p) for p in sys.path])}; from pagelift.documents.worker import main; main()"
-        self._process = subprocess.Popen([sys.executable, "-E", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen([sys.executable, "-E", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self.open_documents: dict[int, None] = {}
         self.opened = 0
 
@@ -51,8 +52,8 @@ class Worker:
         """One request and its reply. Raises WorkerLost when the process ends or `timeout_s` is over."""
         watchdog = _Watchdog(timeout_s, self._process.kill)
         try:
-            write_frame(cast(BinaryIO, self._process.stdin), request, body)
-            reply = read_frame(cast(BinaryIO, self._process.stdout))
+            write_frame(cast(RawIOBase, self._process.stdin), request, body)
+            reply = read_frame(cast(RawIOBase, self._process.stdout))
         except (EOFError, OSError, ValueError) as error:
             timed_out = watchdog.call_off()
             self.kill()
@@ -79,7 +80,7 @@ class Worker:
         """Close this side of the pipes; the process ends by itself once nobody else holds them."""
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
-                cast(BinaryIO, stream).close()
+                cast(RawIOBase, stream).close()
 
 
 class _Watchdog:

@@ -21,6 +21,7 @@ request: a thread of its own reads the input.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import queue
@@ -29,7 +30,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pagelift.core.errors import CorruptDocument, DocumentError, LimitExceeded
 from pagelift.documents.wire import Header, read_frame, write_frame
@@ -134,19 +135,19 @@ def main() -> None:
     """Answer requests on standard input until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests: queue.SimpleQueue[tuple[Header, bytes]] = queue.SimpleQueue()
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    replies = io.FileIO(os.dup(sys.stdout.fileno()), "w")
     # Native libraries may write to the standard streams; nothing of that may reach the protocol or the user.
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())
     os.dup2(devnull, sys.stderr.fileno())
-    threading.Thread(target=_receive, args=(sys.stdin.buffer, requests), daemon=True).start()
+    threading.Thread(target=_receive, args=(io.FileIO(sys.stdin.fileno(), closefd=False), requests), daemon=True).start()
     service = Service()
     while True:
         header, body = service.answer(*requests.get())
         write_frame(replies, header, body)
 
 
-def _receive(stream: BinaryIO, requests: queue.SimpleQueue[tuple[Header, bytes]]) -> None:
+def _receive(stream: io.RawIOBase, requests: queue.SimpleQueue[tuple[Header, bytes]]) -> None:
     try:
         while True:
             requests.put(read_frame(stream))
