@@ -421,3 +421,49 @@ def test_nothing_found_gives_a_reason(lines: list[tuple[float, Cells]]) -> None:
     result = find_table(pages, tables[0], infer_locale(pages, queries))
     assert result.rows == []
     assert result.reason
+
+
+def test_names_with_remarks_under_a_heading() -> None:
+    definition = schema({"language": {"type": "string"}, "level": {"type": ["string", "null"]}}, "languages")
+    page = layout(
+        [
+            (80, {50: "SKILLS"}),
+            (94, {50: "Python, Go"}),
+            (130, {50: "LANGUAGES"}),
+            (146, {50: "English - native"}),
+            (160, {50: "German (A2), Welsh"}),
+        ]
+    )
+    assert read(definition, page) == [
+        {"language": "English", "level": "native"},
+        {"language": "German", "level": "A2"},
+        {"language": "Welsh"},
+    ]
+
+
+def test_page_in_two_columns_with_the_headings_in_each() -> None:
+    definition = schema({"code": {"type": "string"}, "title": {"type": "string"}, "credits": {"type": "number"}}, "courses")
+    heading = {0: "Code", 60: "Course title", 210: "Credits"}
+
+    def column(x: float, top: float, rows: Sequence[tuple[str, str, str]]) -> list[tuple[float, Cells]]:
+        cells = [{x + 50: code, x + 110: title, x + 265: credits} for code, title, credits in rows]
+        return rows_at(top, [{x + 50 + k: v for k, v in heading.items()}, *cells])
+
+    left = column(0, 100, [("BIO1", "Biology", "4.0"), ("CHE2", "Chemistry", "3.0"), ("ENG1", "Writing", "3.0")])
+    right = column(290, 121, [("GEN3", "Genetics", "4.0"), ("STA1", "Statistics", "5.0")])
+    assert [r["code"] for r in read(definition, layout([*left, *right]))] == ["BIO1", "CHE2", "ENG1", "GEN3", "STA1"]
+
+
+def test_equal_rows_at_the_foot_of_a_page_are_kept_and_running_feet_are_not() -> None:
+    def page(number: int) -> PageLayout:
+        foot = {50: "Acme Ltd, registered in Leeds", 400: f"Page {number} of 2"}
+        entries = [(694 + 14 * i, item("Service fee", "1", "10.00", "10.00")) for i in range(4)]
+        return layout([(680, HEADING), *entries, (770, foot)], number=number)
+
+    found = read(schema(LINE_ITEM), page(1), page(2))
+    assert found == [{"description": "Service fee", "quantity": 1, "unit_price": 10.0, "amount": 10.0}] * 8
+
+
+def test_every_row_of_a_long_table_is_read() -> None:
+    lines = [item(f"Part {i}", str(i % 9 + 1), "1.50", f"{1.5 * (i % 9 + 1):.2f}") for i in range(700)]
+    assert len(read(schema(LINE_ITEM), layout(rows_at(40, [HEADING, *lines])))) == 700

@@ -215,7 +215,7 @@ def _arithmetic(queries: Sequence[Query], columns: Sequence[Column], body: Seque
     amount = next((i for i, q in enumerate(queries) if is_amount(q)), None)
     if amount is None or (quantity is None and price is None):
         return {}
-    numeric = [i for i, c in enumerate(columns) if c.kinds["number"] >= 0.4 * max(1, c.kinds.total())]
+    numeric = [i for i, c in enumerate(columns) if c.kinds["number"] >= 0.4 * max(1, c.kinds.total())][-10:]
     table = [{i: v for i in numeric if (v := cell_number(row.text(i), locale)) is not None} for row in body]
     table = [row for row in table if len(row) >= 3]
     best: tuple[float, tuple[int, int, int]] | None = None

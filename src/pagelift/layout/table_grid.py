@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pagelift.layout import lexicon
-from pagelift.layout.lines import PageLayout, Token
+from pagelift.layout.lines import PageLayout, Token, is_numeric
 from pagelift.layout.query import Query
 from pagelift.layout.table_assign import Answers, assign_queries, is_amount
 from pagelift.layout.table_columns import Cells, Column, align, columns_of, kind_of, within
 from pagelift.layout.table_headers import FAMILIES, Header, cell_match, find_headers
-from pagelift.layout.table_rows import RawRow, RowModel, build_rows, drop_weak, filled_keys, is_included, is_total, usual_strength
+from pagelift.layout.table_rows import RawRow, RowModel, build_rows, drop_included, drop_weak, filled_keys, is_total, usual_strength
 from pagelift.layout.values import Locale
 
 _PAGE_NUMBER = re.compile(r"\b(?:page|seite|pagina|página|blatt|p\.)\s*:?\s*0\b|^[-– ]*0\s*(?:/|of|von|de)\s*0[-– ]*$")
@@ -71,7 +71,7 @@ def _grid(pages: Sequence[PageLayout], headers: list[Header], queries: Sequence[
     grid = Grid(headers, columns, body, answers, model)
     rows = drop_weak(build_rows(_cut(body, model), model), model)
     text = next((chosen[i] for i, q in enumerate(queries) if i in chosen and q.kind in TEXT_KINDS), None)
-    grid.rows = [r for r in rows if not is_included(r, text, rows)]
+    grid.rows = drop_included(rows, text)
     labels = [cell_match(queries[q], heading, names) for q, c in chosen.items() if (heading := columns[c].heading)]
     grid.score = sum(labels) + 0.3 * len(chosen) + min(1.0, 0.2 * len(grid.rows))
     return grid
@@ -168,18 +168,18 @@ def _regions(pages: Sequence[PageLayout], headers: list[Header]) -> list[tuple[H
 
 def page_furniture(pages: Sequence[PageLayout]) -> set[tuple[int, int]]:
     """Running heads and feet, by identity of the page and line number: lines near the edges that say "page n" or come again."""
-    seen: dict[str, list[tuple[int, int]]] = {}
+    seen: dict[str, set[tuple[int, int]]] = {}
     found: set[tuple[int, int]] = set()
     for page in pages:
         for i, line in enumerate(page.lines):
-            if 0.14 * page.height < line.box.top < 0.86 * page.height:
+            if 0.14 * page.height < line.box.top < 0.86 * page.height or sum(is_numeric(s.text) for s in line.segments) > 2:
                 continue
             place = (id(page), i)
             text = re.sub(r"\d+", "0", line.text).lower()
             if _PAGE_NUMBER.search(text) and len(line.segments) < 4:
                 found.add(place)
-            seen.setdefault(f"{text}@{round(line.box.top / (2 * page.unit))}", []).append(place)
-    return found.union(*(places for places in seen.values() if len(places) > 1))
+            seen.setdefault(f"{text}@{round(line.box.top / (2 * page.unit))}", set()).add(place)
+    return found.union(*(places for places in seen.values() if len({page for page, _ in places}) > 1))
 
 
 def _row_model(queries: Sequence[Query], columns: Sequence[Column], answers: Answers, body: Sequence[Cells]) -> RowModel:

@@ -24,6 +24,10 @@ FAMILIES = (
 """Concepts that headers use for one another. A shared family is weaker evidence than a shared concept."""
 
 _COUNTER = re.compile(r"(?i)line|ln|item|#|no\.?|nr\.?|n[°º]|(?:sl|s|sr)\.?(?:\s?no\.?)?|lfd\.?\s?nr\.?|riga|ligne")
+MAX_CELLS = 30
+"""Lines of more phrases are not looked at as column headings."""
+MAX_HEADERS = 40
+"""At most so many places a page are looked at as column headings."""
 LONG_CELL = 6
 """Header cells have no more words than this."""
 
@@ -108,6 +112,8 @@ def find_headers(page: PageLayout, queries: Sequence[Query], names: frozenset[st
         if found:
             headers += found
             last = found[0].last
+            if len(headers) >= MAX_HEADERS:
+                break
     return headers
 
 
@@ -121,7 +127,7 @@ def _may_be_header(line: Line) -> bool:
     words = [t.text for s in line.segments for t in s.tokens]
     numbers = sum(bool(re.search(r"\d", w)) for w in words)
     lengthy = sum(len(s.tokens) > LONG_CELL for s in line.segments)
-    return numbers <= 0.2 * len(words) and lengthy <= 0.3 * len(line.segments) and len(words) > 1
+    return len(line.segments) <= MAX_CELLS and numbers <= 0.2 * len(words) and lengthy <= 0.3 * len(line.segments) and len(words) > 1
 
 
 def _best_band(page: PageLayout, core: int, queries: Sequence[Query], names: frozenset[str]) -> list[Header]:
@@ -242,7 +248,7 @@ def _split(seg: Segment, below: Sequence[Line]) -> Iterator[list[Token]]:
                 hit[:] = [min(hit[0], other.box.x0), max(hit[1], other.box.x1), hit[2] + 1]
     votes = max((c[2] for c in clusters), default=0)
     clusters = sorted(c for c in clusters if c[2] >= max(1, 0.3 * votes))
-    if len(seg.tokens) < 2 or len(clusters) < 2 or spanning > votes:
+    if not 2 <= len(seg.tokens) <= 2 * LONG_CELL or len(clusters) < 2 or spanning > votes:
         yield seg.tokens
         return
     yield from _divide(seg.tokens, [(c[0], c[1]) for c in clusters])

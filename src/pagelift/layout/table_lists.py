@@ -235,12 +235,7 @@ def _region(run: list[Mark], queries: Sequence[Query], within: Sequence[tuple[Pa
 
 def _column_behind(run: list[Mark]) -> Column | None:
     """A column of short texts to the right of the entries' text, by its left edge."""
-    ends = [
-        s
-        for m in run
-        if len(m.page.lines[m.line].segments) > 2 - (m.page.lines[m.line].segments[0].tokens[-1] is not m.tokens[-1])
-        for s in m.page.lines[m.line].segments[-1:]
-    ]
+    ends = [end for m in run if (end := m.page.lines[m.line].segments[-1]).box.x0 > m.right and len(end.tokens) < 5]
     for seg in ends:
         same = [s for s in ends if abs(s.box.x0 - seg.box.x0) < 0.8 * seg.page.unit and s.box.x0 > run[0].right + 8 * seg.page.unit]
         if len(same) >= max(2, 0.4 * len(run)):
@@ -295,12 +290,15 @@ def _answers(queries: Sequence[Query], run: list[Mark], columns: list[Column], k
     if counted:
         answers.parts[item] = "rest"
     open_ = [i for i, q in enumerate(queries) if i not in answers.chosen and q.kind in ("text", "name")]
-    if open_ and len(columns) > 2 and run[0].sort == "period" and not queries[open_[0]].many:
-        answers.chosen[open_[0]] = 2
-    elif open_ and run[0].sort == "period":
-        answers.chosen[open_[0]] = text_at
-        answers.parts[open_[0]] = "below"
-        _order_names(queries, run, item, open_[0], answers)
+    if run[0].sort == "period":
+        short = next((i for i in open_ if not queries[i].many), None)
+        if len(columns) > 2 and short is not None:
+            answers.chosen[short] = 2
+            open_.remove(short)
+        if open_:
+            answers.chosen[open_[0]] = text_at
+            answers.parts[open_[0]] = "below"
+            _order_names(queries, run, item, open_[0], answers)
     return answers
 
 

@@ -21,6 +21,7 @@ _TOTAL_WORDS = (
 )
 _TOTAL_START = re.compile(rf"\W*(?:{'|'.join(_TOTAL_WORDS)})", re.I)
 _TOTAL_END = re.compile(r"\D*totals?\W*$", re.I)
+_INCLUDED = re.compile(r"\W*(incl|inkl|inbegr|davon|dont\b|of which|thereof|included|waarvan|incluido|compreso)", re.I)
 _BARE_CODE = re.compile(r"[A-Z0-9][A-Z0-9./-]{1,11}")
 _STAND_IN = re.compile(r"(?-i:[A-Z]{2,4})|n/?a|[-–—]+|(?:incl|inkl|frei|gratis|free|offert)\.?", re.I)
 """What stands in a column of numbers or times instead of a value: DNS, n/a, a dash, "incl."."""
@@ -251,7 +252,7 @@ def _share_out(waiting: list[Cells], before: RawRow | None, after: RawRow | None
         return
     for line in waiting:
         last = before.lines[-1]
-        if line.page is not last.page or line.box.top - last.box.bottom > 2.2 * line.page.unit:
+        if line.page is not last.page or line.box.top - last.box.bottom > 1.6 * line.page.unit:
             break
         before.lines.append(line)
 
@@ -312,18 +313,16 @@ def usual_strength(strengths: Sequence[int]) -> int:
     return sorted(strengths)[(3 * len(strengths)) // 4] if strengths else 0
 
 
-def is_included(row: RawRow, text_column: int | None, rows: Sequence[RawRow]) -> bool:
-    """Whether a row is a sub-line: set in under the item's name and introduced as part of another line's price."""
+def drop_included(rows: list[RawRow], text_column: int | None) -> list[RawRow]:
+    """Leave out sub-lines: rows set in under an item's name and introduced as part of its price ("incl. ...")."""
     if text_column is None:
-        return False
-    cell = row.lines[0].cells.get(text_column)
-    if not cell:
-        return False
-    lefts = [r.lines[0].cells[text_column][0].box.x0 for r in rows if r.lines[0].cells.get(text_column)]
-    indented = cell[0].box.x0 > statistics.median(lefts) + 0.7 * row.page.unit
-    return bool(
-        indented
-        and re.match(
-            r"(?i)\W*(incl|inkl|inbegr|davon|dont\b|of which|thereof|included|waarvan|incluido|compreso)", " ".join(t.text for t in cell)
-        )
-    )
+        return rows
+    lefts = [cell[0].box.x0 for r in rows if (cell := r.lines[0].cells.get(text_column))]
+    usual = statistics.median(lefts) if lefts else 0.0
+
+    def is_included(row: RawRow) -> bool:
+        cell = row.lines[0].cells.get(text_column)
+        indented = bool(cell) and cell[0].box.x0 > usual + 0.7 * row.page.unit
+        return indented and _INCLUDED.match(row.lines[0].text(text_column)) is not None
+
+    return [r for r in rows if not is_included(r)]

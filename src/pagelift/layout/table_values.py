@@ -24,6 +24,8 @@ from pagelift.layout.values import Locale, read_value
 
 Reading = tuple[str, list[Token], Json, PageLayout]
 
+_BARE_NAMES = re.compile(r"names? (?:only|without)|without (?:academic )?titles", re.I)
+_TITLES = re.compile(r"\b(?:prof|dr|dipl\.?-?\s?\w+|mag|ing|med|mr|mrs|ms|sir|herr|frau)\.?\s(?=\S)", re.I)
 _FIRST_LINE = re.compile(r"first line|first row|main line|headline|heading of|without (?:the )?(?:further|additional) ", re.I)
 _ALL_LINES = re.compile(
     r"\ball lines\b|complete (?:text|description)|full (?:text|description)|including (?:continuation|following|further) lines", re.I
@@ -95,6 +97,8 @@ class Reader:
     known: Sequence[datetime.date]
 
     def value(self, query: Query, text: str) -> Json | None:
+        if _BARE_NAMES.search(query.description):
+            text = _TITLES.sub(" ", re.sub(r"\([^)]*\)", " ", text)).strip(" ,")
         if query.many:
             pieces = [p for p in re.split(r"\s*[;,|•·/]\s+|\s*;\s*|\s+(?:and|und|et|y|e|en|&)\s+", text) if p.strip()]
             return [v for p in pieces if (v := read_cell(query, p, self.locale, self.known)) is not None] or None
@@ -166,7 +170,7 @@ class Reader:
         tokens = [t for _, found in lines for t in found]
         ends = period_ends(" ".join(t.text for t in tokens))
         piece = ends[0] if part == "first" else ends[1]
-        if piece and query.kind in ("text", "time") and "as printed" not in query.description:
+        if piece and query.kind not in ("number", "date", "datetime") and "as printed" not in query.description:
             piece = clock_text(piece)
         value = self.value(query, piece) if piece else None
         return (piece, tokens, value, page) if piece and value is not None else None

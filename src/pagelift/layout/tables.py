@@ -14,9 +14,10 @@ from pagelift.layout.table_grid import Grid, best_grid
 from pagelift.layout.table_groups import Found, Heading, gaps_between, group_rows, heading_text, labelled, rows_span, summed
 from pagelift.layout.table_lists import find_list
 from pagelift.layout.table_pages import unfold
+from pagelift.layout.table_pairs import find_pairs
 from pagelift.layout.table_rows import RawRow
 from pagelift.layout.table_values import Reader, document_years, without_date
-from pagelift.layout.values import Locale
+from pagelift.layout.values import Locale, read_value
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +86,7 @@ def find_table(pages: Sequence[PageLayout], table: Table, locale: Locale) -> Tab
         return TableResult(reason="the items have no scalar properties")
     grid = best_grid(pages, table.columns, _names(table), locale) or find_list(pages, table.columns, _names(table))
     if grid is None:
-        return TableResult(reason="no table with matching headings and no list of such entries found")
+        return _find_pairs(pages, table, locale)
     reader = Reader(grid, table.columns, locale, document_years(pages, locale))
     rows = [_row(reader, raw) for raw in grid.rows]
     _fill_from_headings(grid, table.columns, reader, rows)
@@ -160,6 +161,23 @@ def _add_headings(grid: Grid, gaps: list[Heading], heads: list[dict[Path, Found]
             rest = Found(without_date(heading.text), heading.tokens, heading.page)
         if title is not None and rest.text:
             found[title.path] = rest
+
+
+def _find_pairs(pages: Sequence[PageLayout], table: Table, locale: Locale) -> TableResult:
+    """Entries of a name and a remark under a heading."""
+    rows = []
+    for pair in find_pairs(pages, table.columns, _names(table)):
+        row = Row(page=pair.page.number, top=pair.top, bottom=max(t.box.bottom for t in pair.tokens))
+        for query, text in zip(table.columns, (pair.name, pair.remark), strict=False):
+            value = read_value(query, text, locale) if text else None
+            if text and value is not None:
+                row.cells[query.path] = Cell(text, pair.tokens, value, pair.page, 0.6)
+        rows.append(row)
+    rows = [r for r in rows if r.cells]
+    if not rows:
+        return TableResult(reason="no table with matching headings and no list of such entries found")
+    tokens = [t for r in rows for c in r.cells.values() for t in c.tokens]
+    return TableResult(rows, 0.6, "", tokens, tokens, 1.0)
 
 
 def _find_groups(pages: Sequence[PageLayout], table: Table, inner: Table, locale: Locale) -> TableResult:
