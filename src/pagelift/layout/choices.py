@@ -13,7 +13,7 @@ from pagelift.layout.lines import PageLayout, Segment
 from pagelift.layout.marks import Answer
 from pagelift.layout.query import Query, split_name
 from pagelift.layout.scoring import Scored
-from pagelift.layout.values import Locale, plain, read_currency
+from pagelift.layout.values import Locale, match_enum, plain, read_currency
 
 _ABSENT = ("none", "other", "unknown", "na", "notapplicable", "unspecified")
 
@@ -37,6 +37,19 @@ def printed_enum(query: Query, pages: Sequence[PageLayout]) -> list[Answer]:
             size = min(segment.height / page.unit - 1, 1.0)
             score = 0.5 + 1.5 * label + 0.3 * (1 - candidate.box.top / page.height) + 0.3 * whole + 0.3 * size - 0.2 * (page.number - 1)
             answers.append(Answer(value, candidate.text, page.number, union(w.box for w in candidate.words), score, "printed", tuple(candidate.words)))
+    return answers
+
+
+def form_enum(query: Query, candidates: Sequence[Candidate]) -> list[Answer]:
+    """Enum values typed into a text field of a form whose caption names the query."""
+    answers = []
+    for candidate in candidates:
+        if candidate.is_form and candidate.family == "text" and candidate.text:
+            value = match_enum(query, candidate.text)
+            label = max((w * match_label(query, text) for text, w, _ in candidate.labels), default=0.0)
+            if value is not None and label > 0.25:
+                box = union(w.box for w in candidate.words)
+                answers.append(Answer(value, candidate.text, candidate.page.number, box, 1.0 + label, "form field", tuple(candidate.words)))
     return answers
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pagelift.core import Box, Field, Json, PageContent, Proposal, union
 from pagelift.evidence import find_dates
 from pagelift.layout.candidates import Candidate, Family, page_candidates
-from pagelift.layout.choices import currency_answers, printed_enum
+from pagelift.layout.choices import currency_answers, form_enum, printed_enum
 from pagelift.layout.forms import form_candidates
 from pagelift.layout.labels import collect_labels
 from pagelift.layout.lines import PageLayout, analyse_page
@@ -23,7 +23,7 @@ from pagelift.layout.lists import read_list
 from pagelift.layout.marks import Answer, Mark, boolean_answers, enum_answers, find_marks
 from pagelift.layout.places import place_candidates
 from pagelift.layout.query import Query, Table, plan
-from pagelift.layout.scoring import DocumentFacts, answers, block_heads, score
+from pagelift.layout.scoring import DocumentFacts, Scored, answers, block_heads, score
 from pagelift.layout.solve import Choice, solve
 from pagelift.layout.tables import Row, TableResult, find_tables
 from pagelift.layout.values import Locale, infer_locale, plain, read_value
@@ -32,6 +32,10 @@ from pagelift.schema import Schema
 FLAT_PAGES = 12
 """Single values are looked for on so many first pages and on the last one."""
 
+_PERSONS = frozenset({"guest", "patient", "employee", "student", "account_holder", "insured", "passenger", "tenant"})
+_SALUTATION = re.compile(r"^(?:Herrn?|Frau|Sig\.(?:ra|na)?|Signora?|Mme|Mlle|Monsieur|Madame|Sra?\.|Dhr\.|Mevr\.)\s+(?=\S+\s\S)")
+_UNNAMED = 0.5
+"""What an answer to an optional property loses when nothing but its place speaks for it."""
 _ANY, _REQUIRED, _OPTIONAL = -0.2, 0.45, 0.85
 """Scores below which the document's own date, a required and an optional property stay null."""
 
@@ -81,7 +85,10 @@ def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayou
             _store_answer(run, query, answer)
         else:
             options = [score(query, c, facts) for c in candidates if answers(query, c)]
-            choices.append(Choice(query, options, _threshold(query)))
+            threshold = _threshold(query)
+            for option in options if threshold == _OPTIONAL else ():
+                option.score -= 0.0 if _is_named(option) else _UNNAMED
+            choices.append(Choice(query, options, threshold))
     for choice in choices:
         choice.options = [o for o in choice.options if not taken.issuperset(map(id, o.candidate.words)) or not o.candidate.words]
     solve(choices)
@@ -125,13 +132,20 @@ def _threshold(query: Query) -> float:
     return _OPTIONAL if optional else _REQUIRED
 
 
+def _is_named(option: Scored) -> bool:
+    """Whether something but its place says that a value answers: its label, a heading, or its own form."""
+    seen = option.features
+    typed = any(seen.get(k) for k in ("shape", "digits", "typed", "form", "picture", "parts_found"))
+    return option.label >= 0.35 or option.features["context"] >= 0.5 or typed
+
+
 def _best_answer(
     run: _Run, query: Query, pages: Sequence[PageLayout], marks: Sequence[Mark], candidates: Sequence[Candidate], facts: DocumentFacts
 ) -> Answer | None:
     if query.kind == "boolean":
         found = boolean_answers(query, marks)
     elif query.kind == "enum":
-        found = enum_answers(query, pages, marks) or printed_enum(query, pages)
+        found = enum_answers(query, marks) or form_enum(query, candidates) or printed_enum(query, pages)
     else:
         texts = [score(query, c, facts) for c in candidates if c.family == "text"]
         found = currency_answers(query, pages, run.locale, texts)
@@ -178,6 +192,8 @@ def _candidate_value(query: Query, candidate: Candidate, locale: Locale) -> tupl
         span = next(find_dates(raw, order), None)
         line = candidate.segment.text if query.kind == "datetime" else raw
         return (read_value(query, line, locale) if query.kind == "datetime" else span.iso() if span else candidate.iso), raw
+    if query.kind == "name" and (query.label | query.parents.label) & _PERSONS:
+        return read_value(query, _SALUTATION.sub("", raw), locale), raw
     return read_value(query, raw, locale), raw
 
 

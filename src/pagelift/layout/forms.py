@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pagelift.core import Box, FormField
 from pagelift.evidence import find_dates, parse_number
 from pagelift.layout.candidates import Candidate
-from pagelift.layout.lines import PageLayout, Segment, is_numeric
+from pagelift.layout.lines import PageLayout, Segment, Token, is_numeric
 from pagelift.layout.query import split_name
 from pagelift.layout.values import Locale
 
@@ -58,16 +58,27 @@ def _labels(page: PageLayout, field: FormField, run: list[FormField]) -> list[tu
     if len(re.sub(r"[\d\W]|field|text|f", "", name.lower())) >= 3:
         labels.append((name, 0.9, "name"))
     printed = [s for s in page.segments if not all(t.word.source == "form" for t in s.tokens) and not is_numeric(s.text)]
-    left = [s for s in printed if s.box.overlap_y(box) > 0.3 * min(s.box.height, box.height) and s.box.x0 < box.x0]
+    row = [t for s in page.segments for t in s.tokens if t.word.source != "form" and t.box.x0 < box.x0 and t.box.overlap_y(box) > 0.3 * t.height]
+    left: list[Token] = []
+    for token in sorted(row, key=lambda t: -t.box.x1):
+        if left and left[-1].box.x0 - token.box.x1 > 1.5 * unit:
+            break
+        left.append(token)
     if left:
-        nearest = max(left, key=lambda s: min(s.box.x1, box.x0))
-        words = " ".join(t.text for t in nearest.tokens if t.word.source != "form" and t.box.x0 < box.x0)
-        labels.append((words, max(0.3, 1 - max(0.0, box.x0 - nearest.box.x1) / unit / 20), "left"))
+        words = " ".join(t.text for t in reversed(left))
+        nearness = max(0.3, 1 - max(0.0, box.x0 - left[0].box.x1) / unit / 20)
+        labels += [(_main_clause(words), nearness, "left"), (words, 0.8 * nearness, "left")]
     above = [s for s in printed if s.box.overlap_x(box) > 0 and s.box.center_y < box.center_y and box.top - s.box.bottom < 3 * unit]
     for k, segment in enumerate(sorted(above, key=lambda s: -s.box.bottom)[:2]):
-        words = " ".join(t.text for t in segment.tokens if t.word.source != "form")
+        words = _main_clause(" ".join(t.text for t in segment.tokens if t.word.source != "form"))
         labels.append((words, (0.9 if k == 0 else 0.6) * max(0.3, 1 - max(0.0, box.top - segment.box.bottom) / unit / 8), "above"))
     return labels
+
+
+def _main_clause(text: str) -> str:
+    """A caption without the remarks behind it: "1 Name (as shown on ...). Required." is "1 Name"."""
+    head = re.split(r"[(.;]", text, maxsplit=1)[0].strip()
+    return head if len(re.findall(r"[^\W\d_]", head)) >= 3 else text
 
 
 def _digit_runs(fields: list[FormField]) -> Iterator[list[FormField]]:

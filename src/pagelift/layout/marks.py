@@ -114,8 +114,8 @@ def read_glyph(text: str) -> bool:
     return text in _CHECKED or text in _UNCHECKED
 
 
-def enum_answers(query: Query, pages: Sequence[PageLayout], marks: Sequence[Mark]) -> list[Answer]:
-    """Answers from checked boxes whose option is an enum value, and from enum values printed beside the query's label."""
+def enum_answers(query: Query, marks: Sequence[Mark]) -> list[Answer]:
+    """Answers from checked boxes whose option says an enum value."""
     answers: list[Answer] = []
     for mark in marks:
         if not mark.checked:
