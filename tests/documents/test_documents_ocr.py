@@ -88,6 +88,8 @@ def test_words_in_a_picture_of_a_born_digital_page_are_read_on_request() -> None
     assert "Acme" not in texts(page.content.words)
     assert texts(page.picture_words) == ["Acme", "Trading", "Ltd"]
     assert all(72 <= w.box.x0 < w.box.x1 <= 372 and 36 <= w.box.top < w.box.bottom <= 92 for w in page.picture_words)
+    (beyond,) = (w for w in open_document(scan(logo, body, area="400 0 0 56 -20 700")).page(1).picture_words if w.text == "Trading")
+    assert 100 < beyond.box.x0 < beyond.box.x1 < 260  # the picture begins left of the page
     assert open_document(scan(logo, body, area="300 0 0 56 72 700"), ocr="never").page(1).picture_words == ()
 
 

@@ -54,8 +54,9 @@ def read_pictures(document: Document, page: int, pictures: Iterable[Box]) -> lis
     What was read in a picture is remembered, because a logo returns on every page and in every document of its sender.
     """
     width_pt, height_pt = document.page(page).size
-    plausible = [p for p in set(pictures) if _may_hold_text(p, width_pt * height_pt)]
-    plausible.sort(key=lambda p: p.width * p.height, reverse=True)
+    shown = {Box(max(p.x0, 0.0), max(p.top, 0.0), min(p.x1, width_pt), min(p.bottom, height_pt)) for p in pictures}
+    plausible = [p for p in shown if _may_hold_text(p, width_pt * height_pt)]
+    plausible.sort(key=lambda p: (-p.width * p.height, p.top, p.x0))
     words: list[Word] = []
     lines = 0
     for picture in sorted(plausible[:MAX_PICTURES], key=lambda p: (p.top, p.x0)):
@@ -79,7 +80,7 @@ def _may_hold_text(picture: Box, page_area: float) -> bool:
 
 
 def _moved(word: Word, origin: Box, lines: int) -> Word:
-    x, y = max(origin.x0, 0.0), max(origin.top, 0.0)
+    x, y = origin.x0, origin.top
     box = Box(word.box.x0 + x, word.box.top + y, word.box.x1 + x, word.box.bottom + y)
     return replace(word, box=box, line=(word.line or 0) + lines)
 
