@@ -36,6 +36,8 @@ Character = tuple[str, float, float, float, float, Style]
 """Text, and left, bottom, right, top of its loose box (advance width by font height) in PDF user space: y grows upwards."""
 BREAK = None
 """Stands for white space of the text layer in a sequence of characters."""
+GUESS = " "
+"""Stands for white space that PDFium guessed; it counts only where the geometry agrees."""
 
 
 def _with_plain_pointers(function: Any, result: Any, *arguments: Any) -> Any:
@@ -48,11 +50,8 @@ _get_box = _with_plain_pointers(pdfium.FPDFText_GetLooseCharBox, ctypes.c_int, c
 _get_object = _with_plain_pointers(pdfium.FPDFText_GetTextObject, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 
 
-def read_characters(text_page: Any) -> Iterator[Character | None]:
-    """All characters in the order of the text layer; BREAK for white space that the document states.
-
-    White space that PDFium guessed is left out: words are separated by their geometry.
-    """
+def read_characters(text_page: Any) -> Iterator[Character | str | None]:
+    """All characters in the order of the text layer; BREAK for white space that the document states, GUESS for guessed one."""
     pointer = ctypes.c_void_p(ctypes.cast(text_page, ctypes.c_void_p).value)
     rect = pdfium.FS_RECTF()
     rect_pointer = ctypes.c_void_p(ctypes.addressof(rect))
@@ -64,8 +63,7 @@ def read_characters(text_page: Any) -> Iterator[Character | None]:
     for index in range(max(pdfium.FPDFText_CountChars(text_page), 0)):
         code = _get_unicode(pointer, index)
         if code <= 32 and code not in LINE_END_HYPHENS:
-            if not pdfium.FPDFText_IsGenerated(text_page, index):
-                yield BREAK
+            yield GUESS if pdfium.FPDFText_IsGenerated(text_page, index) else BREAK
             continue
         if 0xD800 <= code <= 0xDFFF:  # half of a surrogate pair
             high, code = (code, 0) if code < 0xDC00 else (0, 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00 if high else 0)
