@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from itertools import pairwise
 
 from pagelift.evidence import parse_number
 from pagelift.layout.query import Query
 from pagelift.layout.table_columns import Cells, Column, amount_with_unit
-from pagelift.layout.table_headers import FAMILIES, cell_match, label_match
+from pagelift.layout.table_headers import FAMILIES, cell_match
+from pagelift.layout.table_shared import Answers, is_amount, is_price, is_quantity, share_cells
 from pagelift.layout.values import Locale
 
-Part = Literal["low", "high", "unit", "flag", "below", "first", "last", "lead", "rest"]
 _DEBIT = re.compile(
     r"\b(soll|d[ée]bit|withdraw|paid out|money out|out\b|belastung|ausg[aä]ng|uscite|addebit|cargo|debe\b|dare\b|retiro|d[ée]pense)",
     re.I,
@@ -21,26 +20,9 @@ _DEBIT = re.compile(
 _CREDIT = re.compile(
     r"\b(haben|cr[ée]dit|deposit|paid in|money in|in\b|gutschrift|eing[aä]ng|entrate|accredit|abono|haber\b|avere\b|bij\b|recette)", re.I
 )
-_RANGE = re.compile(
-    r"\D{0,3}\d[\d.,]*\s?[-–—]\s?\d[\d.,]*\D{0,12}|[<>≤≥]\s?\d.*|(?:up to|bis|hasta|jusqu'à|under|over|unter|über)\s\d.*", re.I
-)
-COUNTED = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)\s?(?:[x×X*]\s?|\s(?=\D))")
-"""A count before an item's name: "2x Soup", "3 Coffee"."""
 HEADED = re.compile(r"\b(heading|section|group|category|panel|under which|chapter|subtitle)\b", re.I)
 """Words by which a schema says that a property is printed as a heading over rows."""
 _TO_DATE = re.compile(r"(?i)\b(ytd|year to date|to date|cumul|prior|previous|vorjahr|jahr|anterior|précédent)")
-_LOW = re.compile(r"\b(low|lower|min|minimum|from)\b")
-_HIGH = re.compile(r"\b(high|upper|max|maximum|to)\b")
-
-
-@dataclass(slots=True, eq=False)
-class Answers:
-    """By number of the property. chosen: its column. credit: a second column with the amounts that count positive while
-    those of the chosen column count negative. parts: which part of a shared cell it is."""
-
-    chosen: dict[int, int] = field(default_factory=dict)
-    credit: dict[int, int] = field(default_factory=dict)
-    parts: dict[int, Part] = field(default_factory=dict)
 
 
 def assign_queries(
@@ -48,12 +30,17 @@ def assign_queries(
 ) -> Answers:
     """The greatest sum of heading, kind, arithmetic and position, one column per property; then columns with two meanings."""
     bonus = _arithmetic(queries, columns, body, locale)
+    counts = [_is_counter(ci, body) for ci in range(len(columns))]
     pairs = []
     for qi, query in enumerate(queries):
         for ci, column in enumerate(columns):
             label = cell_match(query, column.heading, names) if column.heading else 0.0
             if "unit" in query.label and query.kind == "text" and column.is_numeric:
                 continue
+            if counts[ci] and query.label & {"position", "rank"}:
+                label = max(label, 0.8) + 0.3
+            elif counts[ci] and query.kind == "id":
+                label -= 0.8
             evidence = label + bonus.get((qi, ci), 0.0)
             score = 2.0 * label + _fit(query, column) + bonus.get((qi, ci), 0.0) + _position(query, ci, columns)
             if evidence >= 0.3 and score > 0.9:
@@ -65,8 +52,14 @@ def assign_queries(
             chosen[qi] = ci
     _pair_debit_credit(queries, columns, answers)
     _fall_back(queries, columns, chosen)
-    _share_cells(queries, columns, body, answers)
+    share_cells(queries, columns, body, answers)
     return answers
+
+
+def _is_counter(number: int, body: Sequence[Cells]) -> bool:
+    """Whether a column numbers the rows: 1, 2, 3 or 10, 20, 30."""
+    values = [int(t.rstrip(".")) for c in body if re.fullmatch(r"0{0,5}[1-9]\d{0,3}\.?", t := c.text(number))]
+    return len(values) > 1 and values[0] in (1, 10) and all(b - a == values[0] for a, b in pairwise(values))
 
 
 def _pair_debit_credit(queries: Sequence[Query], columns: Sequence[Column], answers: Answers) -> None:
@@ -82,79 +75,6 @@ def _pair_debit_credit(queries: Sequence[Query], columns: Sequence[Column], answ
     if len(debit) == 1 and len(credit) == 1 and answers.chosen.get(amounts[0]) in (None, debit[0], credit[0]):
         answers.chosen[amounts[0]] = debit[0]
         answers.credit[amounts[0]] = credit[0]
-
-
-def _share_cells(queries: Sequence[Query], columns: Sequence[Column], body: Sequence[Cells], answers: Answers) -> None:
-    """Properties that are printed together in one cell: the ends of a range, a unit behind a value."""
-    open_ = [i for i in range(len(queries)) if i not in answers.chosen]
-    low = next((i for i in open_ if _LOW.search(queries[i].words) or (i and queries[i].bound == "first")), None)
-    high = next((i for i in open_ if i != low and (_HIGH.search(queries[i].words) or queries[i].bound == "last")), None)
-    low = next((i for i, q in enumerate(queries) if _LOW.search(q.words)), low)
-    high = next((i for i, q in enumerate(queries) if _HIGH.search(q.words)), high)
-    if low is not None and high is not None and queries[low].kind == "number" and answers.chosen.get(low) != answers.chosen.get(high, -1):
-        best, share = None, 0.4
-        for ci in range(len(columns)):
-            texts = [t for c in body if (t := c.text(ci))]
-            ranges = sum(bool(_RANGE.fullmatch(t)) for t in texts) / max(1, len(texts))
-            if ranges > share:
-                best, share = ci, ranges
-        if best is not None:
-            answers.chosen |= {low: best, high: best}
-            answers.parts |= {low: "low", high: "high"}
-    _divide_counts(queries, body, answers)
-    for qi, query in enumerate(queries):  # a currency printed with an amount
-        if query.kind == "currency" and qi not in answers.chosen:
-            amounts = [ci for other, ci in answers.chosen.items() if queries[other].kind == "number"]
-            with_code = [ci for ci in amounts if any(re.search(r"[A-Z]{3}|[$€£]", c.text(ci)) for c in body)]
-            if with_code:
-                answers.chosen[qi] = with_code[0]
-    for qi, query in enumerate(queries):  # a heading that names both a value and its unit
-        column = answers.chosen.get(qi)
-        if column is not None and qi not in answers.parts and "unit" in query.label and query.kind == "text":
-            texts = [t for c in body if (t := c.text(column))]
-            heading = columns[column].heading
-            value = next(
-                (
-                    i
-                    for i in range(len(queries))
-                    if i not in answers.chosen and queries[i].kind == "number" and heading and label_match(queries[i], heading.text) > 0.25
-                ),
-                None,
-            )
-            if value is not None and sum(amount_with_unit(t) is not None for t in texts) > 0.4 * len(texts):
-                answers.chosen[value] = column
-                answers.parts[qi] = "unit"
-    for qi, query in enumerate(queries):
-        if qi in answers.chosen or query.kind not in ("text", "enum", "id", "name"):
-            continue
-        if query.label & FAMILIES[0] or "text" in query.words:
-            codes = [
-                ci
-                for other, ci in answers.chosen.items()
-                if queries[other].kind == "id" and columns[ci].kinds["text"] >= 0.3 * columns[ci].kinds.total()
-            ]
-            if codes:
-                answers.chosen[qi] = codes[0]
-                answers.parts[qi] = "below"
-            continue
-        part: Part | None = "unit" if "unit" in query.label else "flag" if "flag" in query.words else None
-        values = [ci for other, ci in answers.chosen.items() if queries[other].kind == "number" and other not in answers.parts]
-        if part and values:
-            column = max(values, key=lambda ci: sum(amount_with_unit(c.text(ci)) is not None for c in body))
-            answers.chosen[qi] = column
-            answers.parts[qi] = part
-
-
-def _divide_counts(queries: Sequence[Query], body: Sequence[Cells], answers: Answers) -> None:
-    """A quantity that is printed before the item's name in one cell."""
-    quantity = next((i for i, q in enumerate(queries) if is_quantity(q) and i not in answers.chosen), None)
-    item = next((i for i, q in enumerate(queries) if i in answers.chosen and q.label & FAMILIES[0] and q.kind in ("text", "name")), None)
-    if quantity is None or item is None or item in answers.parts:
-        return
-    texts = [t for c in body if len(c.cells) > 1 and (t := c.text(answers.chosen[item]))]
-    if texts and sum(bool(COUNTED.match(t)) for t in texts) > 0.5 * len(texts):
-        answers.chosen[quantity] = answers.chosen[item]
-        answers.parts |= {quantity: "lead", item: "rest"}
 
 
 def _fit(query: Query, column: Column) -> float:
@@ -190,22 +110,6 @@ def _position(query: Query, number: int, columns: Sequence[Column]) -> float:
     if query.label & {"rank", "position"} or query.label & FAMILIES[0]:
         return 0.1 * (1 - place)
     return 0.0
-
-
-def is_price(query: Query) -> bool:
-    return query.kind == "number" and bool(query.label & {"price", "unit"} and "qty" not in query.label)
-
-
-def is_quantity(query: Query) -> bool:
-    return query.kind == "number" and bool(query.label & {"qty", "hours"}) and not is_price(query)
-
-
-def is_amount(query: Query) -> bool:
-    return (
-        query.kind == "number"
-        and bool(query.label & {"amount", "total", "net", "gross", "value"})
-        and not query.label & {"price", "tax", "qty", "discount"}
-    )
 
 
 def _arithmetic(queries: Sequence[Query], columns: Sequence[Column], body: Sequence[Cells], locale: Locale) -> dict[tuple[int, int], float]:

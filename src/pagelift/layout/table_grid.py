@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pagelift.layout import lexicon
 from pagelift.layout.lines import PageLayout, Token, is_numeric
 from pagelift.layout.query import Query
-from pagelift.layout.table_assign import Answers, assign_queries, is_amount
+from pagelift.layout.table_assign import assign_queries
 from pagelift.layout.table_columns import Cells, Column, align, columns_of, kind_of, within
 from pagelift.layout.table_headers import FAMILIES, Header, cell_match, find_headers
 from pagelift.layout.table_rows import RawRow, RowModel, build_rows, drop_included, drop_weak, filled_keys, is_total, usual_strength
+from pagelift.layout.table_shared import Answers, is_amount
 from pagelift.layout.values import Locale
 
 _PAGE_NUMBER = re.compile(r"\b(?:page|seite|pagina|página|blatt|p\.)\s*:?\s*0\b|^[-– ]*0\s*(?:/|of|von|de)\s*0[-– ]*$")
@@ -192,8 +193,9 @@ def _row_model(queries: Sequence[Query], columns: Sequence[Column], answers: Ans
     model = RowModel(columns, keys, frozenset(texts - keys.keys()), amount)
     for qi, ci in chosen.items():
         kind = _EXPECTED.get(queries[qi].kind)
-        shared = qi in answers.parts and kind != "date"
-        if kind and not shared and not (kind == "number" and "string" in queries[qi].node.types):
+        if kind == "number" and "string" in queries[qi].node.types:
+            kind = "any"
+        if kind and (qi not in answers.parts or kind == "date"):
             model.expected.setdefault(ci, kind)
     model.learn_style(body)
     return model
@@ -219,7 +221,7 @@ def _cut(body: list[Cells], model: RowModel) -> list[Cells]:
         elif cells.region != ended:
             if total or (started and _is_far(previous, cells)):
                 closed = started
-            if not total and (full or not closed):
+            if not total and ((full and usual > 1) or not closed):
                 closed = False
                 started = started or strong > 0
                 kept.append(cells)

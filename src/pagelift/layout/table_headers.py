@@ -195,6 +195,10 @@ def _stacks(line: Line, core: Sequence[Line], next_to: Line, page: PageLayout) -
     for seg in line.segments:
         if seg.box.width > 0.45 * width or abs(seg.bold - bold) > 0.7 or seg.height > 1.35 * max(s.height for s in cells):
             return False
+    if len(line.segments) == 1 and line.box.top > next_to.box.bottom - 0.2 * page.unit and len(cells) > 2:
+        leftmost = min(cells, key=lambda s: s.box.x0)
+        if line.box.x0 < leftmost.box.x0 + page.unit:
+            return False  # it heads the rows below
     overlapping = sum(any(s.box.overlap_x(c.box) > 0 for c in cells) for s in line.segments)
     beside = gap < -0.2 * page.unit  # lines that share height: cells set higher or lower than the others
     return beside or (overlapping == len(line.segments) and len(line.segments) <= max(2, 0.7 * len(cells)))

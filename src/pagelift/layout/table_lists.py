@@ -15,16 +15,14 @@ from typing import Literal
 from pagelift.evidence.dates import MONTHS
 from pagelift.layout import lexicon
 from pagelift.layout.lines import Line, PageLayout, Segment, Token
-from pagelift.layout.query import Query
-from pagelift.layout.table_assign import Answers, is_amount, is_price, is_quantity
+from pagelift.layout.query import Query, split_name
 from pagelift.layout.table_columns import Column, kind_of
 from pagelift.layout.table_grid import Grid, ImplicitRegion, implicit_grid
 from pagelift.layout.table_headers import FAMILIES
 from pagelift.layout.table_rows import is_stated_total, is_total
+from pagelift.layout.table_shared import Answers, is_amount, is_price, is_quantity
 
-_ITEMS = frozenset(
-    {"product", "position", "item", "entr", "charg", "charge", "transaction", "order", "expens", "expense", "servic", "session", "row"}
-)
+_ITEMS = re.compile(r"item|line|entr|position|charge|transaction|booking|product|service|purchase|article|row|expense|session|order", re.I)
 """Names of arrays that mean the entries of the document's one list."""
 Sort = Literal["amount", "period"]
 _AMOUNT = re.compile(
@@ -57,8 +55,11 @@ class Mark:
         return self.tokens[-1].box.x1
 
 
-def find_list(pages: Sequence[PageLayout], queries: Sequence[Query], names: frozenset[str]) -> Grid | None:
-    """Entries that are marked by amounts or by dates and times, as the item's properties ask for; None when there are fewer than two."""
+def find_list(pages: Sequence[PageLayout], queries: Sequence[Query], name: str) -> Grid | None:
+    """Entries that are marked by amounts or by dates and times, as the item's properties ask for; None below two entries.
+
+    name: the array's property name. A heading that says it limits the search; without one only names like "items" are served.
+    """
     amount = next((i for i, q in enumerate(queries) if is_amount(q)), None)
     moments = [i for i, q in enumerate(queries) if q.kind in ("date", "datetime", "time") or q.label & {"start", "end", "time"}]
     text = next((i for i, q in enumerate(queries) if q.kind in ("text", "name") and i not in moments), None)
@@ -66,8 +67,8 @@ def find_list(pages: Sequence[PageLayout], queries: Sequence[Query], names: froz
         return None
     sort: Sort = "amount" if amount is not None else "period"
     lines = [(p, i) for p in pages for i in range(len(p.lines))]
-    section = _section(lines, names)
-    if not section and not names & _ITEMS:
+    section = _section(lines, lexicon.bag(split_name(name)))
+    if not section and not _ITEMS.search(name):
         return None
     runs = list(_runs(section or lines, sort))
     best = max(runs, key=len, default=[])

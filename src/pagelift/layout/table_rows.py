@@ -53,10 +53,11 @@ class RowModel:
     """What the lines of a table are judged by.
 
     keys: column to key group, for columns whose values occur once a row. texts: columns of text properties. amount: the
-    column of the line total, None when there is none. expected: "date", "number" or "id" for the key columns of such
-    properties. starts: page (identity) and line number of the lines with key values when these are known beforehand.
-    Of the lines with key values: left, right (edges in points), bold and upper (shares of such lines), filled (usual number
-    of cells), text_first (the items' texts stand above them). gap: usual distance in points between lines.
+    column of the line total, None when there is none. expected: what the key columns hold by the kind of their property:
+    "date", "number", "id" or "any" (number or text). starts: page (identity) and line number of the lines with key values
+    when these are known beforehand. Of the lines with key values: left, right (edges in points), bold and upper (shares of
+    such lines), filled (usual number of cells), text_first (the items' texts stand above them). gap: usual distance in
+    points between lines.
     """
 
     columns: Sequence[Column]
@@ -153,11 +154,6 @@ def is_total(segments: Sequence[Segment]) -> bool:
     return False
 
 
-def strength(cells: Cells, model: RowModel) -> int:
-    """Number of key groups that a line fills with a value of the column's kind."""
-    return len(filled_keys(cells, model))
-
-
 def filled_keys(cells: Cells, model: RowModel) -> set[int]:
     if model.starts is not None:
         return set(model.keys.values()) if (id(cells.page), cells.line) in model.starts else set()
@@ -177,7 +173,7 @@ def _is_key_value(text: str, column: Column, expected: str) -> bool:
         return kind in ("number", "percent") or bool(_STAND_IN.fullmatch(text))
     if expected == "id":
         return (bool(re.search(r"\d", text)) and text.count(" ") < 2) or bool(_BARE_CODE.fullmatch(text))
-    if main in (kind, "text"):
+    if main in (kind, "text") or (expected == "any" and text.count(" ") < 3):
         return True
     if main == "code":
         return kind == "number" or (len(text) <= 14 and text.count(" ") < 2)

@@ -15,11 +15,12 @@ from pagelift.evidence.dates import MONTHS
 from pagelift.layout import lexicon
 from pagelift.layout.lines import PageLayout, Token
 from pagelift.layout.query import Query
-from pagelift.layout.table_assign import COUNTED, Part, cell_number
+from pagelift.layout.table_assign import cell_number
 from pagelift.layout.table_columns import DAY_MONTH, DAY_MONTH_NAME, Column, amount_with_unit
 from pagelift.layout.table_grid import TEXT_KINDS, Grid
 from pagelift.layout.table_headers import label_match
 from pagelift.layout.table_rows import RawRow
+from pagelift.layout.table_shared import COUNTED, Part
 from pagelift.layout.values import Locale, read_value
 
 Reading = tuple[str, list[Token], Json, PageLayout]
@@ -45,7 +46,12 @@ def document_years(pages: Sequence[PageLayout], locale: Locale) -> list[datetime
 def read_cell(query: Query, text: str, locale: Locale, known: Sequence[datetime.date]) -> Json | None:
     """The value of a cell, or None; accepts units behind numbers and dates without a year."""
     text = text.strip()
-    if not re.search(r"\w", text) and query.kind != "boolean":
+    marks = (
+        query.kind == "boolean"
+        or (query.label & {"unit"} and re.search("[%‰°]", text))
+        or ("flag" in query.words and re.search("[*+!]", text))
+    )
+    if not re.search(r"\w", text) and not marks:
         return None
     value = read_value(query, text, locale)
     if value is not None:

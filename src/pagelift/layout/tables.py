@@ -84,7 +84,9 @@ def find_table(pages: Sequence[PageLayout], table: Table, locale: Locale) -> Tab
         return _find_groups(pages, table, inner, locale)
     if not table.columns:
         return TableResult(reason="the items have no scalar properties")
-    grid = best_grid(pages, table.columns, _names(table), locale) or find_list(pages, table.columns, _names(table))
+    grid = best_grid(pages, table.columns, _names(table), locale) or find_list(
+        pages, table.columns, table.path[-1] if table.path else "items"
+    )
     if grid is None:
         return _find_pairs(pages, table, locale)
     reader = Reader(grid, table.columns, locale, document_years(pages, locale))
@@ -183,7 +185,7 @@ def _find_pairs(pages: Sequence[PageLayout], table: Table, locale: Locale) -> Ta
 def _find_groups(pages: Sequence[PageLayout], table: Table, inner: Table, locale: Locale) -> TableResult:
     """Entries with nested arrays: one table of inner rows, cut into groups by the headings between them."""
     names = _names(inner) | _names(table)
-    grid = best_grid(pages, inner.columns, names, locale) or find_list(pages, inner.columns, names)
+    grid = best_grid(pages, inner.columns, names, locale) or find_list(pages, inner.columns, inner.path[-1])
     if grid is None:
         return TableResult(reason="no table with matching headings found for the nested entries")
     reader = Reader(grid, inner.columns, locale, document_years(pages, locale))
