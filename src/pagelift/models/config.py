@@ -18,6 +18,7 @@ from pagelift.core.errors import WeightsError
 LayerType = Literal["linear_attention", "full_attention"]
 MAX_SIZE = 1 << 24
 """No dimension of a real model is larger; a damaged file must not make us allocate by it."""
+MAX_PIXELS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,29 +93,37 @@ class ModelConfig:
 class Section:
     """One object of the file; reads typed values and names the full key in every error."""
 
-    def __init__(self, values: Any, path: str) -> None:
+    def __init__(self, values: Any, path: str, file: str = "config.json") -> None:
         if not isinstance(values, Mapping):
-            raise WeightsError(f"config.json: {path or 'the file'} must be an object, not {values!r}")
+            raise WeightsError(f"{file}: {path or 'the file'} must be an object, not {values!r}")
         self.values = values
         self.path = path
+        self.file = file
 
     def key(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
 
     def fail(self, name: str, wanted: str) -> WeightsError:
         found = repr(self.values[name])[:80] if name in self.values else "missing"
-        return WeightsError(f"config.json: {self.key(name)} must be {wanted}; it is {found}")
+        return WeightsError(f"{self.file}: {self.key(name)} must be {wanted}; it is {found}")
 
     def section(self, name: str) -> Section:
         if name not in self.values:
             raise self.fail(name, "an object")
-        return Section(self.values[name], self.key(name))
+        return Section(self.values[name], self.key(name), self.file)
 
     def size(self, name: str) -> int:
         """An integer from 1 to MAX_SIZE."""
         value = self.values.get(name)
         if type(value) is not int or not 1 <= value <= MAX_SIZE:
             raise self.fail(name, f"an integer from 1 to {MAX_SIZE}")
+        return value
+
+    def pixels(self, name: str) -> int:
+        """An area in pixels, at least 1."""
+        value = self.values.get(name)
+        if type(value) is not int or not 1 <= value <= MAX_PIXELS:
+            raise self.fail(name, f"a number of pixels from 1 to {MAX_PIXELS}")
         return value
 
     def token(self, name: str) -> int:

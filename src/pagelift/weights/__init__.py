@@ -22,7 +22,20 @@ Strictness. Missing, misshapen or left-over tensors, unknown element types, over
 `WeightsError` that names the tensor or the file.
 """
 
+from pagelift.weights.chat import ChatTemplate, Message
 from pagelift.weights.checkpoint import Checkpoint, load_checkpoint
+from pagelift.weights.hub import find_model
 from pagelift.weights.reader import WeightReader
+from pagelift.weights.tokenizer import TextStream, Tokenizer, read_json
 
-__all__ = ["Checkpoint", "WeightReader", "load_checkpoint"]
+__all__ = [
+    "ChatTemplate",
+    "Checkpoint",
+    "Message",
+    "TextStream",
+    "Tokenizer",
+    "WeightReader",
+    "find_model",
+    "load_checkpoint",
+    "read_json",
+]

@@ -43,7 +43,7 @@ class Checkpoint:
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Map all safetensors files of a folder. Raises WeightsError when one is missing or damaged, or a name is unknown."""
     mapped: dict[str, HostTensor] = {}
-    for file, listed in _files(folder).items():
+    for file, listed in weight_files(folder).items():
         found = map_file(file)
         _check_index(file, listed, found)
         for name, tensor in found.items():
@@ -83,8 +83,11 @@ def tell_layout(folder: Path, tensors: Mapping[str, HostTensor]) -> Layout:
     return layouts.pop()
 
 
-def _files(folder: Path) -> dict[Path, set[str] | None]:
-    """The weight files, each with the tensors that the index says it holds; without an index, model*.safetensors or what there is."""
+def weight_files(folder: Path) -> dict[Path, set[str] | None]:
+    """The weight files, each with the tensors that the index says it holds; without an index, model*.safetensors or what there is.
+
+    Raises WeightsError when there is none, when a listed file is missing, or when the index is damaged.
+    """
     index = folder / INDEX
     if not index.exists():
         found = [folder / "model.safetensors"] if (folder / "model.safetensors").is_file() else sorted(folder.glob("model*.safetensors"))

@@ -34,7 +34,7 @@ class WeightReader:
         """The matrix of the module `name`, dense or packed."""
         if f"{name}.scales" not in self._left:
             return Dense(self._take(f"{name}.weight", (rows, features)))
-        bits, group_size = self._format(name)
+        bits, group_size = self.packing(name)
         groups = (rows, features // group_size)
         codes = self._take(f"{name}.weight", (rows, features * bits // 32))
         return Packed(codes, self._take(f"{name}.scales", groups), self._take(f"{name}.biases", groups), bits, group_size)
@@ -100,7 +100,7 @@ class WeightReader:
             raise WeightsError(f"{self._checkpoint.folder}: tensor {found} has shape {tensor.shape}; the model needs {shape}")
         return tensor
 
-    def _format(self, name: str) -> tuple[int, int]:
+    def packing(self, name: str) -> tuple[int, int]:
         """Bits and group size of a packed module: its own override in config.json, else the defaults there."""
         override = self._overrides.get(name, {})
         values = {**self._defaults, **override} if isinstance(override, Mapping) else self._defaults if override else {}
@@ -116,6 +116,7 @@ class WeightReader:
 
 def _overrides(quantization: Mapping[str, Any]) -> dict[str, Any]:
     """The per-module entries of config.json by canonical module name; they may be written in the names of either layout."""
-    modules = {key: value for key, value in quantization.items() if isinstance(value, Mapping | bool)}
-    prefixed = {key: value for key, value in modules.items() if key.startswith(tuple(old for old, _ in PREFIXES)) or key == "lm_head"}
-    return {canonical_name(f"{key}.").removesuffix("."): value for key, value in prefixed.items() if not IGNORED.match(f"{key}.")}
+    prefixes = tuple(old for old, _ in PREFIXES)
+    modules = {f"{key}.": value for key, value in quantization.items() if isinstance(value, Mapping | bool)}
+    known = {key: value for key, value in modules.items() if key.startswith(prefixes) and not IGNORED.match(key)}
+    return {canonical_name(key).removesuffix("."): value for key, value in known.items()}

@@ -1,0 +1,22 @@
+"""From prompts to answers: requests, the generation loop, and a checkpoint loaded with all that belongs to it."""
+
+from pagelift.runtime.loaded import Generation, LoadedModel, Piece, best_backend, load_model
+from pagelift.runtime.runner import Counters, Runner, Work
+from pagelift.runtime.sampling import Sampling, Token, sample
+from pagelift.runtime.sequences import FinishReason, Sequence
+
+__all__ = [
+    "Counters",
+    "FinishReason",
+    "Generation",
+    "LoadedModel",
+    "Piece",
+    "Runner",
+    "Sampling",
+    "Sequence",
+    "Token",
+    "Work",
+    "best_backend",
+    "load_model",
+    "sample",
+]
