@@ -23,7 +23,7 @@ class Limits:
     page_seconds: float = 30.0
     ocr_seconds: float = 120.0
     open_seconds: float = 20.0
-    worker_bytes: int = 1_800 * 1024 * 1024
+    worker_bytes: int = 1_200 * 1024 * 1024
 
     def __post_init__(self) -> None:
         for f in fields(self):

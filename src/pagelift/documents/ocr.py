@@ -25,6 +25,7 @@ MARGIN_PX = 40
 MIN_CONTRAST = 24  # of 255
 MIN_SCORE = 0.5
 UPRIGHT_SAMPLE = 16  # lines that vote on whether the picture stands upside down
+MAX_ASPECT = 80  # a longer line is compressed: the recogniser's memory grows with the length, and no page has such lines
 TALL = 1.5  # height by width of a line that runs vertically
 MIN_SPACE_COLUMNS = 5  # of the recogniser's output, 8 px each at 48 px line height
 Quad = NDArray[np.float32]  # (4, 2): top left, top right, bottom right, bottom left in reading direction, px
@@ -142,19 +143,24 @@ def _height(quad: Quad) -> float:
     return float(np.linalg.norm(quad[3] - quad[0]) + np.linalg.norm(quad[2] - quad[1])) / 2
 
 
+def _is_vertical(quad: Quad) -> bool:
+    return _height(quad) > TALL * _width(quad)
+
+
 def _lies_on_side(quads: list[Quad]) -> bool:
     """Whether most of the text's length is in vertical lines."""
-    vertical = sum(_height(q) for q in quads if _height(q) > TALL * _width(q))
-    return vertical > sum(_width(q) for q in quads if _height(q) <= TALL * _width(q))
+    vertical = sum(_height(q) for q in quads if _is_vertical(q))
+    return vertical > sum(_width(q) for q in quads if not _is_vertical(q))
 
 
 def _crop(picture: Picture, quad: Quad) -> Picture:
     """The line cut out and straightened; a vertical one turned so that text running down reads to the right."""
     width_px, height_px = max(1, round(_width(quad))), max(1, round(_height(quad)))
+    width_px, height_px = min(width_px, MAX_ASPECT * height_px), min(height_px, MAX_ASPECT * width_px)
     target = np.array([[0, 0], [width_px, 0], [width_px, height_px], [0, height_px]], np.float32)
     matrix = cv2.getPerspectiveTransform(quad, target)
     crop = cv2.warpPerspective(picture, matrix, (width_px, height_px), borderMode=cv2.BORDER_REPLICATE, flags=cv2.INTER_CUBIC)
-    return np.ascontiguousarray(np.rot90(crop)) if height_px > TALL * width_px else crop
+    return np.ascontiguousarray(np.rot90(crop)) if _is_vertical(quad) else crop
 
 
 def _is_upside_down(engine: Any, crops: list[Picture]) -> bool:
@@ -170,13 +176,12 @@ def _recognize(engine: Any, crops: list[Picture], quads: list[Quad]) -> list[dic
 
     read = engine.text_rec(TextRecInput(img=crops, return_word_box=True))
     lines = []
-    for quad, crop, text, score, positions in zip(quads, crops, read.txts, read.scores, read.word_results, strict=True):
+    for quad, text, score, positions in zip(quads, read.txts, read.scores, read.word_results, strict=True):
         if score < MIN_SCORE or not text.strip():
             continue
         columns = [column for word in positions.word_cols for column in word]
         spans = _split(text, columns, positions.line_txt_len)
-        vertical = crop.shape[1] != max(1, round(_width(quad)))
-        words = [[word, *_corners(quad, start, end, vertical)] for word, start, end in spans]
+        words = [[word, *_corners(quad, start, end)] for word, start, end in spans]
         lines.append({"text": text, "score": float(score), "words": words})
     return lines
 
@@ -203,9 +208,9 @@ def _split(text: str, columns: list[int], total: float) -> list[tuple[str, float
     return spans
 
 
-def _corners(quad: Quad, start: float, end: float, vertical: bool) -> list[float]:
+def _corners(quad: Quad, start: float, end: float) -> list[float]:
     """The upright box around the part of a line between two shares of its length: x0, top, x1, bottom."""
-    first, second, third, fourth = (quad[1], quad[2], quad[3], quad[0]) if vertical else quad
+    first, second, third, fourth = (quad[1], quad[2], quad[3], quad[0]) if _is_vertical(quad) else quad
     top, bottom = second - first, third - fourth
     points = np.array([first + top * start, first + top * end, fourth + bottom * end, fourth + bottom * start])
     (x0, y0), (x1, y1) = points.min(axis=0), points.max(axis=0)
