@@ -19,6 +19,7 @@ NB_MODULE(_kernels, module) {
       raise("EngineError", error.what());
     }
   });
+  nb::set_leak_warnings(false);  // backends live as long as the process, which is no leak
   pagelift::bind::bind_weights(module);
   pagelift::bind::bind_operations(module);
 }

@@ -33,6 +33,17 @@ F f16(H h) { return widen_f16(h); }
 typedef uint32_t U8 __attribute__((vector_size(32)));
 typedef int32_t I8 __attribute__((vector_size(32)));
 
+// Bits bytes as one little-endian number, put together in registers: a copy of odd size would go through memory and stall.
+template <int Bits>
+PAGELIFT_INLINE uint64_t load_codes(const uint8_t* p) {
+  if constexpr (Bits == 2) return load_as<uint16_t>(p);
+  if constexpr (Bits == 3) return load_as<uint16_t>(p) | (uint32_t)p[2] << 16;
+  if constexpr (Bits == 4) return load_as<uint32_t>(p);
+  if constexpr (Bits == 5) return load_as<uint32_t>(p) | (uint64_t)p[4] << 32;
+  if constexpr (Bits == 6) return load_as<uint32_t>(p) | (uint64_t)load_as<uint16_t>(p + 4) << 32;
+  return load_as<uint64_t>(p);
+}
+
 // `groups` groups of one row. Eight codes are exactly Bits bytes; each half of them fits a 32-bit lane.
 template <int Bits>
 void unpack_groups(const uint8_t* codes, const Matrix& m, int64_t first_group, int64_t groups, float* y) {
@@ -40,8 +51,7 @@ void unpack_groups(const uint8_t* codes, const Matrix& m, int64_t first_group, i
   for (int64_t g = 0; g < groups; ++g) {
     const float scale = widen(m.scales, m.type, first_group + g), offset = widen(m.offsets, m.type, first_group + g);
     for (int i = 0; i < m.group_size; i += 8, codes += Bits, y += 8) {
-      uint64_t eight = 0;
-      memcpy(&eight, codes, Bits);
+      const uint64_t eight = load_codes<Bits>(codes);
       const uint32_t low = (uint32_t)eight, high = (uint32_t)(eight >> (4 * Bits));
       const U8 lanes = U8{low, low, low, low, high, high, high, high} >> shifts & ((1u << Bits) - 1);
       const F8 values = __builtin_convertvector((I8)lanes, F8) * scale + offset;

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pagelift.backends import Array, AttentionHeads, Backend, DeltaNet, Dense, HostTensor, Linear, Ragged, RmsNorm, SequenceCache
+from pagelift.backends import (
+    Array,
+    AttentionHeads,
+    Backend,
+    DeltaNet,
+    Dense,
+    HostTensor,
+    Linear,
+    Matrix,
+    Packed,
+    Ragged,
+    RmsNorm,
+    SequenceCache,
+)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -16,6 +29,24 @@ def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 def dense(values: np.ndarray) -> Dense:
     return Dense(HostTensor(np.ascontiguousarray(values, np.float32), "f32"))
+
+
+def floats(values: np.ndarray, dtype: str) -> HostTensor:
+    """Values as a tensor of f32, f16 or bf16 (cut off, not rounded)."""
+    if dtype == "bf16":
+        return HostTensor((np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16), "bf16")
+    return HostTensor(values.astype(np.float32 if dtype == "f32" else np.float16), dtype)
+
+
+def matrix(rng: np.random.Generator, out_features: int, in_features: int, kind: str) -> Matrix:
+    """A random matrix; kind: a float type, or `<bits>/<group size>/<float type>`."""
+    if "/" not in kind:
+        return Dense(floats(normal(rng, out_features, in_features), kind))
+    width, group, dtype = kind.split("/")
+    bits, group_size = int(width), int(group)
+    codes = rng.integers(0, 2**32, (out_features, in_features * bits // 32), dtype=np.uint32)
+    scales, offsets = (floats(normal(rng, out_features, in_features // group_size) / 2**bits, dtype) for _ in range(2))
+    return Packed(HostTensor(codes, "u32"), scales, offsets, bits, group_size)
 
 
 def linear(rng: np.random.Generator, out_features: int, in_features: int, bias: bool = False) -> Linear:

@@ -16,8 +16,7 @@ def weight_of(matrix: Matrix, bias: HostTensor | None = None) -> Weight:
     if isinstance(matrix, Dense):
         return Weight.dense(out_features, in_features, matrix.values.dtype, _bytes(matrix.values), floats)
     shape = (out_features, in_features, matrix.bits, matrix.group_size)
-    parts = (_bytes(tensor) for tensor in (matrix.codes, matrix.scales, matrix.offsets))
-    return Weight.packed(shape, matrix.scales.dtype, *parts, floats)
+    return Weight.packed(shape, matrix.scales.dtype, _bytes(matrix.codes), _bytes(matrix.scales), _bytes(matrix.offsets), floats)
 
 
 def _bytes(tensor: HostTensor) -> npt.NDArray[np.uint8]:
