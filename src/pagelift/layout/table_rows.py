@@ -22,7 +22,7 @@ _TOTAL_WORDS = (
 _TOTAL_START = re.compile(rf"\W*(?:{'|'.join(_TOTAL_WORDS)})", re.I)
 _TOTAL_END = re.compile(r"\D*totals?\W*$", re.I)
 _INCLUDED = re.compile(r"\W*(incl|inkl|inbegr|davon|dont\b|of which|thereof|included|waarvan|incluido|compreso)", re.I)
-_BARE_CODE = re.compile(r"[A-Z0-9][A-Z0-9./-]{1,11}")
+BARE_CODE = re.compile(r"[A-Z0-9][A-Z0-9./-]{1,11}")
 _STAND_IN = re.compile(r"(?-i:[A-Z]{2,4})|n/?a|[-–—]+|(?:incl|inkl|frei|gratis|free|offert)\.?", re.I)
 """What stands in a column of numbers or times instead of a value: DNS, n/a, a dash, "incl."."""
 _TOTAL_CONCEPTS = frozenset({"total", "net", "gross", "tax", "balance", "rounding", "average"})
@@ -172,7 +172,7 @@ def _is_key_value(text: str, column: Column, expected: str) -> bool:
     if expected == "number":
         return kind in ("number", "percent") or bool(_STAND_IN.fullmatch(text))
     if expected == "id":
-        return (bool(re.search(r"\d", text)) and text.count(" ") < 2) or bool(_BARE_CODE.fullmatch(text))
+        return (bool(re.search(r"\d", text)) and text.count(" ") < 2) or bool(BARE_CODE.fullmatch(text))
     if main in (kind, "text") or (expected == "any" and text.count(" ") < 3):
         return True
     if main == "code":

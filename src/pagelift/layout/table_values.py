@@ -19,7 +19,7 @@ from pagelift.layout.table_assign import cell_number
 from pagelift.layout.table_columns import DAY_MONTH, DAY_MONTH_NAME, Column, amount_with_unit
 from pagelift.layout.table_grid import TEXT_KINDS, Grid
 from pagelift.layout.table_headers import label_match
-from pagelift.layout.table_rows import RawRow
+from pagelift.layout.table_rows import BARE_CODE, RawRow
 from pagelift.layout.table_shared import COUNTED, Part
 from pagelift.layout.values import Locale, read_value
 
@@ -128,6 +128,8 @@ class Reader:
         for cells in raw.lines:
             text = cells.text(column)
             value = self.value(query, text) if text else None
+            if query.kind == "id" and not re.search(r"\d", text) and not BARE_CODE.fullmatch(text):
+                continue
             if text and query.kind == "number" and "string" in query.node.types and (value is None or re.match(r"0\d", text)):
                 value = text
             if value is not None:

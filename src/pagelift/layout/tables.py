@@ -92,8 +92,7 @@ def find_table(pages: Sequence[PageLayout], table: Table, locale: Locale) -> Tab
     reader = Reader(grid, table.columns, locale, document_years(pages, locale))
     rows = [_row(reader, raw) for raw in grid.rows]
     _fill_from_headings(grid, table.columns, reader, rows)
-    enough = 2 if len(grid.answers.chosen) > 2 else 1
-    rows = [r for r in rows if len(r.cells) >= enough]
+    rows = [r for r in rows if _is_row(r, grid, table.columns)]
     return _result(grid, rows, len(table.columns))
 
 
@@ -163,6 +162,12 @@ def _add_headings(grid: Grid, gaps: list[Heading], heads: list[dict[Path, Found]
             rest = Found(without_date(heading.text), heading.tokens, heading.page)
         if title is not None and rest.text:
             found[title.path] = rest
+
+
+def _is_row(row: Row, grid: Grid, queries: Sequence[Query]) -> bool:
+    """Whether values from two columns were read, or from the only one that items of one or two properties need."""
+    filled = {grid.answers.chosen.get(i, -1) for i, q in enumerate(queries) if q.path in row.cells}
+    return len(filled) > 1 or (len(filled) == 1 and len(queries) < 3)
 
 
 def _find_pairs(pages: Sequence[PageLayout], table: Table, locale: Locale) -> TableResult:
