@@ -1,7 +1,9 @@
-"""Values as they are printed: numbers and dates by locale."""
+"""Values as they are printed: numbers and dates by locale, and where on the pages they stand."""
 
-from pagelift.evidence.dates import DateSpan, Order, find_dates, infer_order, parse_date, stated_order
+from pagelift.evidence.align import align
+from pagelift.evidence.dates import DateSpan, Order, find_dates, find_open_ranges, infer_order, parse_date, stated_order
 from pagelift.evidence.numbers import CURRENCY_CODES, CURRENCY_SYMBOLS, Decimalmark, Number, infer_mark, parse_number
+from pagelift.evidence.places import Place
 
 __all__ = [
     "CURRENCY_CODES",
@@ -10,7 +12,10 @@ __all__ = [
     "Decimalmark",
     "Number",
     "Order",
+    "Place",
+    "align",
     "find_dates",
+    "find_open_ranges",
     "infer_mark",
     "infer_order",
     "parse_date",

@@ -62,6 +62,36 @@ def find_dates(text: str, order: Order = "dmy") -> Iterator[DateSpan]:
             yield DateSpan(match.start(), match.end(), *found)
 
 
+_TO = r"\s*(?:-|–|—|to|through|thru|until|bis(?: zum)?|au|al|a|t/m|tot|y|hasta)\s*(?:the\s|den\s|le\s)?"
+_ORDINAL = r"(?:\.|st|nd|rd|th|er|º|°)?"
+_OPEN_RANGES = tuple(
+    re.compile(pattern, re.I)
+    for pattern in (
+        rf"(?<![\d.])(?P<d1>\d{{1,2}})\.(?P<m1>\d{{1,2}})\.?{_TO}(?P<rest>(?P<d2>\d{{1,2}})\.(?P<m2>\d{{1,2}})\.(?P<y>(?:19|20)\d\d|\d\d))(?!\d)",
+        rf"(?<![\d.])(?P<d1>\d{{1,2}}){_ORDINAL}(?:\s(?P<n1>{_WORD}))?{_TO}"
+        rf"(?P<rest>(?P<d2>\d{{1,2}}){_ORDINAL}\s(?:de\s)?(?P<n2>{_WORD})\.?,?\s(?:de\s)?(?P<y>(?:19|20)\d\d))(?!\d)",
+        rf"(?P<n1>{_WORD})\s(?P<d1>\d{{1,2}}){_ORDINAL}{_TO}(?P<rest>(?:(?P<n2>{_WORD})\s)?(?P<d2>\d{{1,2}}){_ORDINAL},?\s(?P<y>(?:19|20)\d\d))(?!\d)",
+    )
+)
+
+
+def find_open_ranges(text: str) -> list[tuple[DateSpan, DateSpan]]:
+    """Ranges whose first date leaves out what the second states: "1.–31.10.2024", "du 1er au 30 juin 2024", "Oct 3 - 9, 2024"."""
+    found: list[tuple[DateSpan, DateSpan]] = []
+    for pattern in _OPEN_RANGES:
+        for match in pattern.finditer(text):
+            parts = match.groupdict()
+            if "m1" in parts:
+                first, last = int(parts["m1"]), int(parts["m2"])
+            else:
+                name1, name2 = parts["n1"] or parts["n2"], parts["n2"] or parts["n1"]
+                first, last = MONTHS.get(name1.lower(), 0), MONTHS.get(name2.lower(), 0)
+            start, end = _make(parts["y"], first, int(parts["d1"]), False), _make(parts["y"], last, int(parts["d2"]), False)
+            if start and end and start[0] <= end[0] and not any(a.start < match.end() and match.start() < b.end for a, b in found):
+                found.append((DateSpan(match.start(), match.start("rest"), start[0]), DateSpan(match.start("rest"), match.end(), end[0])))
+    return sorted(found, key=lambda pair: pair[0].start)
+
+
 def parse_date(text: str, order: Order = "dmy") -> datetime.date | None:
     """The date that `text` consists of, apart from surrounding punctuation, a weekday and a time; else None."""
     spans = list(find_dates(text, order))

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pagelift.core import Box, Word, union
-from pagelift.evidence import Number, find_dates, parse_number
+from pagelift.evidence import DateSpan, Number, find_dates, find_open_ranges, parse_number
 from pagelift.layout.lexicon import only_label_words
 from pagelift.layout.lines import PageLayout, Segment, Token, block_below
-from pagelift.layout.values import EMAIL, IBAN, PHONE, URL, Locale
+from pagelift.layout.values import EMAIL, IBAN, PHONE, TIME, URL, Locale
 
-Family = Literal["number", "date", "id", "text", "block", "wrapped", "email", "phone", "url", "iban", "place", "phrase"]
+Family = Literal["number", "date", "id", "text", "block", "wrapped", "email", "phone", "url", "iban", "time", "place", "phrase"]
 
 _EDGE = " .,;:()[]*|"
 _GLUED_VALUE = re.compile(r"^(.*[^\W\d_)#.][:#=.]?\s?)([-$€£(]*(?:RM)?\d[\d.,']*\)?)$")
@@ -83,17 +83,23 @@ def _dates(segments: list[Segment], locale: Locale) -> list[Candidate]:
     text, owners = _joined(segments)
     if not re.search(r"\d", text):
         return []
-    found: list[tuple[int, int, Candidate]] = []
-    for span in find_dates(re.sub(r"(\d)\s?-\s?(?=\d{1,2}/\d{1,2}/)", lambda m: m[0].replace("-", "~"), text), locale.order):
+    found: list[tuple[DateSpan, Candidate]] = []
+    open_ranges = find_open_ranges(text)
+    covered = [(first.start, last.end) for first, last in open_ranges]
+    spans = [(span, part) for pair in open_ranges for part, span in enumerate(pair, 1)]
+    plain = re.sub(r"(\d)\s?-\s?(?=\d{1,2}/\d{1,2}/)", lambda m: m[0].replace("-", "~"), text)
+    spans += [(s, 0) for s in find_dates(plain, locale.order) if not any(s.start < end and start < s.end for start, end in covered)]
+    for span, part in sorted(spans, key=lambda pair: pair[0].start):
         segment, start = owners[span.start]
         last_segment, last = owners[span.end - 1]
         end = last + 1 if last_segment is segment else len(segment.tokens)
-        candidate = Candidate("date", segment, start, end, text[span.start : span.end], iso=span.iso(), ambiguous=span.ambiguous)
+        candidate = Candidate("date", segment, start, end, text[span.start : span.end].strip(" -–"), iso=span.iso(), ambiguous=span.ambiguous)
         candidate.before = _before(segment.tokens[start].text, candidate.text.split()[0])
-        if found and _RANGE.fullmatch(text[found[-1][1] : span.start]):
-            found[-1][2].range_part, candidate.range_part = 1, 2
-        found.append((span.start, span.end, candidate))
-    return [c for _, _, c in found]
+        candidate.range_part = part
+        if not part and found and not found[-1][1].range_part and _RANGE.fullmatch(text[found[-1][0].end : span.start]):
+            found[-1][1].range_part, candidate.range_part = 1, 2
+        found.append((span, candidate))
+    return [c for _, c in found]
 
 
 def _joined(segments: list[Segment]) -> tuple[str, list[tuple[Segment, int]]]:
@@ -163,7 +169,7 @@ def _identifiers(segment: Segment) -> Iterator[Candidate]:
 
 
 def _patterns(segment: Segment) -> Iterator[Candidate]:
-    families: tuple[tuple[Family, re.Pattern[str]], ...] = (("email", EMAIL), ("url", URL), ("iban", IBAN), ("phone", PHONE))
+    families: tuple[tuple[Family, re.Pattern[str]], ...] = (("email", EMAIL), ("url", URL), ("iban", IBAN), ("phone", PHONE), ("time", TIME))
     for family, pattern in families:
         for match in pattern.finditer(segment.text):
             start, end = token_range(segment, match.start(), match.end())
@@ -225,8 +231,11 @@ def _continuation(segment: Segment, start: int, last: Segment) -> Segment | None
         return None
     line = page.lines[last.line + 1]
     following = line.segments[0]
-    flush = abs(following.box.x0 - segment.tokens[start].box.x0) < 0.6 * page.unit
+    unfinished = last.text.count("(") > last.text.count(")") or last.text.endswith(("&", ",", "-"))
+    flush = abs(following.box.x0 - segment.tokens[start].box.x0) < (2.0 if unfinished else 0.6) * page.unit
     wide = following.box.top - last.box.bottom > 0.6 * page.unit
+    if flush and unfinished and not wide:
+        return following
     if not flush or wide or following.bold != segment.bold or following.text.endswith(":") or only_label_words(following.text):
         return None
     if any(s.box.x0 < _right_edge(segment) - page.unit for s in line.segments[1:]):

@@ -188,10 +188,10 @@ def _candidate_value(query: Query, candidate: Candidate, locale: Locale) -> tupl
             return read_value(query, raw, locale), raw
         return candidate.number.as_json(), raw
     if candidate.iso is not None and query.kind in ("date", "datetime"):
-        order = query.order or locale.order
-        span = next(find_dates(raw, order), None)
-        line = candidate.segment.text if query.kind == "datetime" else raw
-        return (read_value(query, line, locale) if query.kind == "datetime" else span.iso() if span else candidate.iso), raw
+        if query.kind == "datetime":
+            return read_value(query, candidate.segment.text, locale), raw
+        span = next(find_dates(raw, query.order), None) if query.order and candidate.ambiguous else None
+        return (span.iso() if span else candidate.iso), raw
     if query.kind == "name" and (query.label | query.parents.label) & _PERSONS:
         return read_value(query, _SALUTATION.sub("", raw), locale), raw
     return read_value(query, raw, locale), raw

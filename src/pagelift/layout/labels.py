@@ -12,6 +12,11 @@ from pagelift.layout.lines import Segment, is_numeric
 from pagelift.layout.query import Query, Terms
 from pagelift.layout.values import plain
 
+_OTHER_TYPES: dict[str, frozenset[str]] = {
+    "number": frozenset({"number", "date", "name", "phone"}), "date": frozenset({"number", "amount", "name"}), "id": frozenset({"date", "amount"}),
+    "name": frozenset({"date", "number", "amount", "phone", "email", "time"}), "address": frozenset({"date", "number", "email", "phone"}),
+}  # fmt: skip
+"""Words of a label that promise a value of another kind."""
 _CONNECTOR = re.compile(r"[\W_]*(?:vom|von|dated|of|from|du|le|am|on|the|date|del|van|den|di|in|den|à|-)?[\W_]*", re.I)
 LABEL_LENGTH = 80
 """Only the end of a longer text can be a label."""
@@ -28,6 +33,8 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
     if inline:
         yield inline, 1.0, "inline"
     left = segment.line_segments[: segment.index]
+    if candidate.family == "number" and candidate.end < len(segment.tokens):
+        yield " ".join(t.text for t in segment.tokens[candidate.end : candidate.end + 2]), 0.75, "after"
     named = next((s for s in reversed(left) if not is_numeric(s.text)), None)
     labelled = bool(re.search(r"[^\W\d_]{3}", inline))
     if named is not None:
@@ -134,6 +141,8 @@ def match_label(query: Query, text: str, ranged: bool = False) -> float:
     ranged: the candidate's place in a range of dates already says whether it is the first or the last.
     """
     score = _match(query.range_terms if ranged else query.terms, text)
+    if score > 0 and lexicon.bag(text) & _OTHER_TYPES.get(query.kind, frozenset()) - query.label - query.hint:
+        score -= 0.35
     if query.parents.label:
         own = lexicon.weight(query.label)
         score = max(score * (0.5 + 0.5 * min(1.0, own)), _match(query.full_terms, text))

@@ -12,13 +12,13 @@ import unicodedata
 
 _THESAURUS = """
 invoice: inv rechnung rechnungen rechnungs facture factuur factura fattura fatura bill rg beleg quittung receipt
-number: num no nr nummer numéro numero nº n° # id nos núm numeros ziffer kenn
+number: num no nr nummer numéro numero nº n° # id nos núm numeros ziffer kenn ticket-n bon check-no
 date: datum dated tanggal tarikh fecha data dates
-due: zahlbetrag zahlungsbetrag payer zahlen betalen fällig fälligkeit fälligkeitsdatum zahlbar échéance vervaldatum payable vencimiento scadenza vencimento deadline zahlungsziel
+due: zahlbetrag zahlungsbetrag payer zahlen betalen fällig fälligkeit fälligkeitsdatum zahlbar échéance vervaldatum payable vencimiento scadenza vencimento deadline zahlungsziel owe owing régler à-régler
 total: grand gesamt gesamtbetrag summe totaal totale sum endbetrag endsumme jumlah totals totaux rechnungsbetrag importe-total overall rechnungssumme
 gross: brutto bruttobetrag bruttosumme ttc inklusive inkl incl inclusive including bruto lordo
 net: netto nettobetrag nettosumme subtotal sub-total zwischensumme ht excl excluding before warenwert steuerbasis taxable neto imponible imponibile hors base
-tax: fein tan pan gstin paye stkl vat gst mwst ust tva btw umsatzsteuer mehrwertsteuer steuer steuerbetrag taxes iva sst umsatz impuesto imposta belasting imposto
+tax: fein tan pan gstin paye stkl vat gst mwst ust tva btw umsatzsteuer mehrwertsteuer steuer steuerbetrag taxes iva sst umsatz impuesto imposta belasting imposto nif cif
 order: bestellung bestell auftrag auftrags commande purchase po pedido ordine encomenda orders auftragsnummer p.o
 reference: ref referenz referentie réf référence zeichen referencia riferimento referência kenmerk aktenzeichen
 buyer: customer kunde kunden client klant käufer recipient rechnungsempfänger leistungsempfänger acheteur invoiced cliente comprador acquirente afnemer debtor auftraggeber bill-to billed sold
@@ -34,13 +34,13 @@ zip: plz postleitzahl postal postcode cap cp code-postal zipcode
 state: bundesland province provincia région staat
 amount: betrag montant bedrag importe importo amt sum-of valor entgelt nettowert zeilenbetrag betr montants bedragen importi line-amount
 value: wert valeur waarde valore
-paid: pay payment zahlung zahlbetrag payer betaling bezahlen prepaid zahlen gezahlt pago pagamento payé betaald payments anzahlung acompte deposit
+paid: pay payment zahlung zahlbetrag payer betaling bezahlen prepaid zahlen gezahlt pago pagamento payé betaald payments anzahlung acompte deposit règlement
 balance: outstanding offen restbetrag remaining saldo solde kontostand salden saldo's reste
 opening: previous anfang anfangs anfangssaldo alter beginning initial ancien précédent anterior iniziale begin vorheriger prior forward vortrag prev alt
 closing: new ending end-balance endsaldo neuer final nouveau nuevo finale eind schluss
 issue: issued ausstellung ausgestellt émission emisión emissione ausstellungsdatum belegdatum emission uitgifte
 delivery: lieferung liefer livraison shipping leistung leistungs lieferdatum shipment delivered entrega consegna levering versand expédition versanddatum supply ship
-start: from begin first von du ab beginning vom début inicio inizio start-date effective commencement desde dal départ gültig-ab valid-from since beginn von-zeit
+start: from begin first von du ab beginning vom début inicio inizio start-date effective commencement desde dal départ gültig-ab valid-from since beginn von-zeit prend commencing beginnt effet
 end: to bis au until through ending zum fin fine hasta al einde termination ende expiry-date
 period: zeitraum période periodo periode flight run schedule abrechnungszeitraum leistungszeitraum term laufzeit duration dauer durée monat month mois
 contract: vertrag contrat agreement contrato contratto contract-no overeenkomst vereinbarung
@@ -115,18 +115,18 @@ destination: ziel discharge bestemming
 arrival: anreise check-in checkin ankunft arrivée llegada arrivo aankomst
 departure: abreise check-out checkout abfahrt-d départ salida partenza vertrek abflug
 vessel: ship schiff navire voyage
-guest: gast huésped ospite client-name
+guest: gast huésped ospite client-name pers comensales comens couverts covers gedecke coperti
 adult: adults erwachsene adultes adulti personen persons pax
 child: children kinder enfants
 confirmation: bestätigung confirmación conferma buchungsnummer booking reservation reservierung prenotazione réservation buchung-nr conf buchungscode code-réservation
 room: zimmer chambre habitación camera kamer
-table: tisch tafel mesa tavolo
-server: waiter kellner serveur cashier served bedient kassierer kasse clerk operator bediener
+table: tisch tafel mesa tavolo mesa tisch-nr
+server: waiter kellner serveur cashier served bedient kassierer kasse clerk operator bediener camarero mozo bediente serveuse
 tip: gratuity trinkgeld pourboire propina
 night: nights nächte nuits noches notti nights nachten
 rent: kaltmiete grundmiete nettokaltmiete monatsmiete miete loyer alquiler affitto huur kaltmiete
 tenant: mieter locataire inquilino huurder lessee
-landlord: vermieter bailleur propriétaire propietario locatore verhuurder lessor
+landlord: owner eigentümer vermieter bailleur propriétaire propietario locatore verhuurder lessor lessor-l
 property: objekt immobilie bien mietobjekt premises wohnung apartment
 department: abteilung service departamento reparto afdeling dept
 project: projekt projet proyecto progetto
@@ -154,7 +154,7 @@ event: veranstaltung événement wettkampf evento wettbewerb competition
 hours: stunden heures horas ore uren std std. stunde dauer-std
 day: tag jour día giorno dag days tage weekday wochentag weekdag
 week: woche semaine semana settimana kw
-month: monat mois mes mese maand
+month: monat mois mes mese maand mensuel mensuelle monthly monatlich mensile mensual maandelijks
 year: jahr année año anno jaar fiscal
 current: aktuell laufend actuel huidig actual corrente present neu
 currency: währung devise moneda valuta munt
@@ -218,7 +218,7 @@ temperature: temperatur température
 voltage: spannung tension
 color: farbe couleur colour kleur colore
 material: werkstoff matière
-approved: genehmigt approuvé freigegeben aprobado
+approved: genehmigt approuvé freigegeben aprobado freigabe goedgekeurd approuvé aprobado approvato
 prepared: erstellt-von préparé prepared-by
 absent: abwesend entschuldigt excused apologies absents
 present: anwesend-p

@@ -205,6 +205,8 @@ def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
     }  # fmt: skip
     if node.format in formats:
         return formats[node.format]
+    if words & {"time", "uhrzeit", "heure", "hora"} and not words & {"date", "full", "total", "zone"}:
+        return "time"
     if "iban" in label:
         return "iban"
     if "currency" in words or "4217" in query.description or "currency code" in text:
@@ -218,7 +220,7 @@ def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
     if query.words in PART_WORDS:
         query.extra["part"] = PART_WORDS[query.words]
         return "place"
-    if words & {"address", "anschrift", "adresse", "direccion"} or "postal address" in text:
+    if words & {"address", "anschrift", "adresse", "direccion"} or (re.search(r"\baddress\b", text) and not re.search(r"e-?mail|web|ip\b", text) and not words & {"name"}):
         return "address"
     if words & {"date", "datum", "dob", "fecha"} and not words & {"range"} or query.words.endswith((" on", " at")) and "date" in label | query.hint:
         return "date"

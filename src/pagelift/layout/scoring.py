@@ -33,11 +33,12 @@ _STREET_START = re.compile(
 )
 _SENDER_LINE = re.compile(r"^[^,•·●|*\d]+[,•·●|*–-]+\s[^,•·●|*]+[,•·●|*–-]+\s?.*\b\d{4,5}\b")
 """A return address in one line: name, street, place."""
+_PLACE_BEFORE_DATE = re.compile(r"(?:Fait à |Done at |Signed at )?[A-ZÀ-Ý][\w .-]{2,25},? ?(?:den|le|il|am|the|de|,)?", re.I)
 _NOT_ID = re.compile(r"\b(?:vom|du|of|from|dated|date|und|and|von|am|le|to|bis)\b", re.I)
 _NOT_NAME = re.compile(r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|email|e-mail|vat|gst|iban)\b", re.I)
 
 FAMILIES: dict[Kind, tuple[Family, ...]] = {
-    "number": ("number",), "percent": ("number",), "date": ("date",), "datetime": ("date",), "time": ("text",), "iban": ("iban",), "email": ("email",),
+    "number": ("number",), "percent": ("number",), "date": ("date",), "datetime": ("date",), "time": ("time",), "iban": ("iban",), "email": ("email",),
     "phone": ("phone",), "url": ("url",), "id": ("id", "text"), "address": ("text", "block", "wrapped"), "name": ("text", "wrapped", "phrase"), "text": ("text", "wrapped", "phrase"), "place": ("place",),
     "boolean": (), "enum": (), "currency": (),
 }  # fmt: skip
@@ -63,15 +64,15 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "*": {"label": 2.0, "context": 0.7, "table": -0.5, "form": 0.4, "not_in_form": -0.8},
     "number": {"page": -0.05, "cents": 0.3, "currency": 0.25, "largest": 0.25, "rank": 0.04, "low": 0.2, "bare": -0.3, "not_largest": -0.6, "whole": 0.3, "in_date": -0.6, "percent": -1.5},
     "percent": {"page": -0.05, "percent": 0.8, "in_date": -0.6},
-    "date": {"high": 0.25, "page": -0.2, "range": 0.35, "plain_date": 0.5},
+    "date": {"high": 0.25, "page": -0.2, "range": 0.35, "plain_date": 0.6},
     "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "cut": -0.15, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -1.2, "short": -0.3, "long": 0.02, "phrase": -0.1},
     "pattern": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "typed": 0.4, "only": 0.4},
     "place": {"high": 0.3, "page": -0.3, "parts_found": 0.3},
     "address": {"high": 0.4, "page": -0.3, "postcode": 0.4, "commas": 0.2, "lines": 0.05, "noise": -1.2, "starts_with_name": -0.5, "long": -0.01, "starts_street": 0.4, "ends_place": 0.4},
     "name": {"high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8, "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0,
              "generic": -0.7, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4,
-             "street": -0.6, "sentence": -0.6, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
-    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.15, "generic": -0.3, "length": -0.1, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "sentence": -0.4, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
+             "street": -0.6, "inner_label": -0.4, "unfinished": -0.3, "sentence": -0.6, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
+    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.15, "generic": -0.3, "length": -0.1, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "inner_label": -0.3, "unfinished": -0.3, "sentence": -0.4, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
 }  # fmt: skip
 
 
@@ -92,12 +93,14 @@ class DocumentFacts:
 
 @dataclass(slots=True, eq=False)
 class Scored:
-    """label: the best match of a label text, without which an answer is hardly ever right. features: what the score sums."""
+    """label: the best match of a label text, without which an answer is hardly ever right; named_by: that text.
+    features: what the score sums."""
 
     candidate: Candidate
     score: float
     label: float
     features: dict[str, float]
+    named_by: str = ""
 
 
 def answers(query: Query, candidate: Candidate) -> bool:
@@ -118,10 +121,11 @@ def answers(query: Query, candidate: Candidate) -> bool:
 
 def score(query: Query, candidate: Candidate, facts: DocumentFacts) -> Scored:
     """The weighted sum of all features of a candidate."""
-    seen = features(query, candidate, facts)
+    label, context, named_by = best_labels(query, candidate)
+    seen = {"label": label, "context": context} | features(query, candidate, facts)
     common, own = WEIGHTS["*"], WEIGHTS[_group(query.kind)]
     total = sum(value * (common.get(name) or own.get(name, 0.0)) for name, value in seen.items())
-    return Scored(candidate, total, seen["label"], seen)
+    return Scored(candidate, total, label, seen, named_by)
 
 
 def _group(kind: Kind) -> str:
@@ -133,11 +137,10 @@ def _group(kind: Kind) -> str:
 
 
 def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
-    """Named features of a candidate for a query; absent ones are 0."""
+    """Named features of a candidate for a query besides its labels; absent ones are 0."""
     page = candidate.page
-    label, context = best_labels(query, candidate)
     high = 1 - candidate.segment.box.top / max(1.0, page.height)
-    seen = {"label": label, "context": context, "high": high, "low": 1 - high, "page": float(min(page.number - 1, 5))}
+    seen = {"high": high, "low": 1 - high, "page": float(min(page.number - 1, 5))}
     if facts.form:
         seen["form" if candidate.is_form else "not_in_form"] = 1.0
     if candidate.tokens and id(candidate.tokens[0]) in facts.table_tokens:
@@ -147,8 +150,10 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[s
         seen |= _number_features(query, candidate, facts)
     elif group == "date":
         part = {"first": 1, "last": 2}.get(query.bound)
-        only_date = query.principal and any(relation == "inline" and lexicon.bag(text) <= {"date"} for text, _, relation in candidate.labels)
-        seen["plain_date"] = float(only_date)
+        only_date = (query.principal or query.label & {"signed", "issue"}) and any(
+            relation == "inline" and (lexicon.bag(text) <= {"date"} or _PLACE_BEFORE_DATE.fullmatch(text)) for text, _, relation in candidate.labels
+        )
+        seen["plain_date"] = float(bool(only_date))
         seen["range"] = 0.0 if not part or not candidate.range_part else 1.0 if candidate.range_part == part else -1.0
     elif group in ("id", "pattern"):
         seen |= _identifier_features(query, candidate, facts)
@@ -161,17 +166,20 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[s
     return seen
 
 
-def best_labels(query: Query, candidate: Candidate) -> tuple[float, float]:
-    """The best label match and the best match of the parents' names around a candidate."""
+def best_labels(query: Query, candidate: Candidate) -> tuple[float, float, str]:
+    """The best label match, the best match of the parents' names, and the text of the best label of a candidate."""
     label = context = 0.0
+    named_by = ""
     ranged = bool(query.bound) and candidate.range_part == (1 if query.bound == "first" else 2)
     for text, weight, _ in candidate.labels:
         if query.kind == "name" and not text.endswith(":") and ORGANISATION.search(text) and not lexicon.only_label_words(text):
             weight *= 0.4  # the name of an organisation above another is no label
-        label = max(label, weight * match_label(query, text, ranged))
+        match = weight * match_label(query, text, ranged)
+        if match > label:
+            label, named_by = match, text
         if query.parents.label:
             context = max(context, weight * match_context(query, text))
-    return label, context
+    return label, context, named_by
 
 
 def _number_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
@@ -247,6 +255,8 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
         "not_a_name": float(bool(_NOT_NAME.search(text))),
         "trimmed": float(candidate.trimmed) * (1.0 if query.role == "owner" or "without" in query.description else -1.0),
         "sentence": float(len(words) >= 5 and sum(w[0].islower() for w in words) > len(words) / 2),
+        "inner_label": float(":" in text[:-1] and not re.search(r"\d:\d|https?:", text)),
+        "unfinished": float(text.count("(") > text.count(")") or text.endswith(("&", ",", " and", " und", " et", " of"))),
         "wrapped": float(candidate.family == "wrapped"),
         "partial": float(bool(candidate.start) and not segment.text.endswith(text)),
     }

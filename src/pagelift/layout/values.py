@@ -13,7 +13,7 @@ from pagelift.evidence import CURRENCY_CODES, CURRENCY_SYMBOLS, Decimalmark, Ord
 from pagelift.layout.lines import PageLayout
 from pagelift.layout.query import Query
 
-_TIME = re.compile(r"(?<!\d)([01]?\d|2[0-3])[:h.]([0-5]\d)(?::([0-5]\d))?\s?([AaPp]\.?[Mm]\.?)?(?!\d)")
+TIME = re.compile(r"(?<![\d.,:])([01]?\d|2[0-3])[:h.]([0-5]\d)(?::([0-5]\d))?\s?([AaPp]\.?[Mm]\.?)?(?![\d.,:]\d|\d)")
 _YES = frozenset("yes y true ja oui sí si sì x ✓ ✔ ☑ ☒ [x] (x) checked wahr vrai 1 on".split())
 _NO = frozenset("no n false nein non nee ☐ [] () unchecked falsch faux 0 off".split())
 EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
@@ -59,7 +59,7 @@ def read_value(query: Query, text: str, locale: Locale) -> Json | None:
     if kind in ("date", "datetime"):
         return _date(query, text, locale)
     if kind == "time" and query.node.format == "time":
-        found = _TIME.search(text)
+        found = TIME.search(text)
         return _clock(found) if found else None
     if kind == "boolean":
         return read_boolean(text)
@@ -95,7 +95,7 @@ def _date(query: Query, text: str, locale: Locale) -> str | None:
         return None
     if query.kind == "date":
         return span.iso()
-    clock = _TIME.search(text, span.end) or _TIME.search(text[: span.start])
+    clock = TIME.search(text, span.end) or TIME.search(text[: span.start])
     time = _clock(clock) if clock else "00:00:00"
     return f"{span.iso()}T{time}Z" if query.node.format == "date-time" else f"{span.iso()}T{time}"
 

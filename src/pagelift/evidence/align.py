@@ -1,0 +1,112 @@
+"""Values to words: which of the places where a value may be printed is the one it was read from.
+
+A place is taken from the words of the pages or not at all; no box is ever made up. Where a value is printed more than once, its
+neighbours in the JSON value, the name of its key beside it, and the order of rows decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pagelift.core import Box, Json, PageContent
+from pagelift.evidence.places import PageIndex, Place, normalise
+
+OTHER_PAGE = 2000.0
+TAKEN = 400.0
+COST = 500.0
+LABEL = 300.0
+BESIDE_PT, ABOVE_PT = 250.0, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A scalar of a JSON value. parent: pointer of what it stands in. key: the name of its property, also for entries of arrays."""
+
+    pointer: str
+    value: Json
+    parent: str
+    key: str
+
+
+def align(data: Json, pages: Sequence[PageContent]) -> dict[str, Place]:
+    """Where the scalars of `data` are printed, by JSON Pointer (RFC 6901); values that are not found have no entry.
+
+    Tolerant of number and date formats, white space, case, hyphenation and line ends. Booleans and nulls have no place.
+    """
+    indexes = [PageIndex(page) for page in pages]
+    known: dict[tuple[str, str], list[Place]] = {}
+    choices: list[tuple[Leaf, list[Place]]] = []
+    for leaf in leaves(data):
+        key = (type(leaf.value).__name__, str(leaf.value))
+        if key not in known:
+            known[key] = [place for index in indexes for place in index.places(leaf.value)]
+        if known[key]:
+            choices.append((leaf, known[key]))
+    chooser = _Chooser(indexes)
+    for leaf, places in sorted(choices, key=lambda choice: len(choice[1]) > 1):  # what is printed once anchors the rest
+        chooser.choose(leaf, places)
+    return {leaf.pointer: chooser.chosen[leaf.pointer] for leaf, _ in choices}
+
+
+def leaves(data: Json, pointer: str = "", parent: str = "", key: str = "") -> Iterator[Leaf]:
+    """The scalars of a JSON value, in its order."""
+    if isinstance(data, dict):
+        for name, value in data.items():
+            yield from leaves(value, f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}", pointer, name)
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from leaves(value, f"{pointer}/{index}", pointer, key)
+    else:
+        yield Leaf(pointer, data, parent, key)
+
+
+class _Chooser:
+    """Chooses places one value after the other, each with regard to those before."""
+
+    def __init__(self, indexes: Sequence[PageIndex]) -> None:
+        self._words = {index.number: [word for line in index.lines for word in line] for index in indexes}
+        self._taken: set[tuple[str, tuple[int, ...]]] = set()
+        self._by_parent: dict[str, list[Place]] = {}
+        self.chosen: dict[str, Place] = {}
+
+    def choose(self, leaf: Leaf, places: Sequence[Place]) -> None:
+        near = self._by_parent.get(leaf.parent, [])
+        best = places[0] if len(places) == 1 else min(places, key=lambda place: self._score(leaf, place, near))
+        self.chosen[leaf.pointer] = best
+        self._by_parent.setdefault(leaf.parent, []).append(best)
+        self._taken.add(_use(leaf, best))
+
+    def _score(self, leaf: Leaf, place: Place, near: Sequence[Place]) -> float:
+        score = COST * place.cost + (TAKEN if _use(leaf, place) in self._taken else 0.0)
+        score += min((_distance(place, other) for other in near), default=0.0)
+        return score - LABEL * self._labelled(leaf.key, place)
+
+    def _labelled(self, key: str, place: Place) -> float:
+        """The share of the key's words that stand before the place on its line or just above it."""
+        names = {normalise(part) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|[^\W\d_a-zA-Z]+", key)}
+        if not names:
+            return 0.0
+        box = place.words[0].box
+        around = {normalise(word.text.strip(".,:;#")) for word in self._words[place.page] if _before(word.box, box)}
+        return len(names & around) / len(names)
+
+
+def _use(leaf: Leaf, place: Place) -> tuple[str, tuple[int, ...]]:
+    """What two rows of an array must not share: the same words for the same property."""
+    return re.sub(r"/\d+(?=/|$)", "/*", leaf.pointer), tuple(id(word) for word in place.words)
+
+
+def _before(label: Box, box: Box) -> bool:
+    beside = label.overlap_y(box) > 0.3 * min(label.height, box.height) and 0 <= box.x0 - label.x0 <= BESIDE_PT and label.x1 <= box.x0 + 1
+    above = label.overlap_x(box) > -20 and 0 < box.center_y - label.center_y <= ABOVE_PT
+    return beside or above
+
+
+def _distance(a: Place, b: Place) -> float:
+    """Points between two places; a line apart weighs more than a column."""
+    first, second = a.box, b.box
+    apart = abs(first.center_y - second.center_y) + 0.1 * abs(first.center_x - second.center_x)
+    return OTHER_PAGE * abs(a.page - b.page) + (apart if a.page == b.page else 0.0)
+
