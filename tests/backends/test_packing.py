@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from pagelift.backends import HostTensor, Packed
+from pagelift.backends import HostTensor, Linear, Packed, installed_backends, open_backend
 from pagelift.backends.reference import unpack_matrix
 from pagelift.core.errors import WeightsError
 
@@ -39,3 +41,20 @@ def test_refuses_a_format_that_does_not_fit(bits: int, group_size: int) -> None:
     good, _ = example(4, 64)
     with pytest.raises(WeightsError):
         Packed(good.codes, good.scales, good.offsets, bits, group_size)
+
+
+GOLDEN = np.load(Path(__file__).parent.parent / "golden" / "packed.npz")
+"""Quantized and dequantized by mlx (scripts/make_golden_packed.py): codes, scales, biases, values per `<bits>_<group>_<type>`."""
+
+
+@pytest.mark.parametrize("name", installed_backends())
+@pytest.mark.parametrize("key", sorted({key.rsplit("_", 1)[0] for key in GOLDEN.files}))
+def test_reads_what_mlx_writes(name: str, key: str) -> None:
+    bits, group_size, dtype = key.split("_")
+    codes, scales, biases, values = (GOLDEN[f"{key}_{part}"] for part in ("codes", "scales", "biases", "values"))
+    matrix = Packed(HostTensor(codes, "u32"), HostTensor(scales, dtype), HostTensor(biases, dtype), int(bits), int(group_size))
+    backend = open_backend(name)
+    rows = backend.to_numpy(backend.embedding(backend.load_embedding(matrix), np.arange(3)))
+    product = backend.to_numpy(backend.linear(backend.from_numpy(np.eye(256, dtype=np.float32)), backend.load_linear(Linear(matrix))))
+    assert np.abs(rows - values).max() <= 1e-6
+    assert np.abs(product.T - values).max() <= 1e-6
