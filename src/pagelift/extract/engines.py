@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, get_args, runtime_checkable
 
-from pagelift.core import ConfigError, EngineError, Limits, PageContent, Proposal
+from pagelift.core import ConfigError, EngineError, Limits, PageContent, Proposal, Word
 from pagelift.documents.open import OcrMode
 from pagelift.schema import Schema
+from pagelift.schema.nodes import Object, Scalar
 from pagelift.schema.schema import Nulls
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+
+PICTURE_PAGES = 2
+"""Pictures are read on so many first pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +44,16 @@ class ExtractOptions:
 
 
 class ReadablePage(Protocol):
-    """What engines see of a page; a `documents.Page` is one. number: from 1. content and image are made when asked for."""
+    """What engines see of a page; a `documents.Page` is one. number: from 1. content, picture_words and image are made when asked for."""
 
     @property
     def number(self) -> int: ...
 
     @property
     def content(self) -> PageContent: ...
+
+    @property
+    def picture_words(self) -> tuple[Word, ...]: ...
 
     def image(self, dpi: float) -> Image: ...
 
@@ -72,12 +80,29 @@ class LayoutEngine:
         from pagelift.layout import extract_pages
 
         start = time.perf_counter()
+        pages = list(pages)
         contents = [page.content for page in pages]
         read = time.perf_counter()
         proposal = extract_pages(contents, schema)
+        if missing := _missing(proposal, schema):
+            # Reading pictures takes longer than all the rest, so it is done for required values alone.
+            seen = [replace(c, words=(*c.words, *_picture_words(p))) for c, p in zip(contents, pages, strict=True)]
+            if seen != contents:
+                again = extract_pages(seen, schema)
+                proposal = again if len(_missing(again, schema)) < len(missing) else proposal
         seconds = {"words_s": round(read - start, 4), "engine_s": round(time.perf_counter() - read, 4)}
         warnings = [f"page {content.number}: {warning}" for content in contents for warning in content.warnings]
         return Proposal(proposal.data, proposal.fields, (*warnings, *proposal.warnings), {**proposal.metadata, **seconds})
+
+
+def _missing(proposal: Proposal, schema: Schema) -> list[str]:
+    """Required top-level scalars that were not found."""
+    properties = schema.root.properties if isinstance(schema.root, Object) else {}
+    return [n for n, node in properties.items() if isinstance(node, Scalar) and node.required and proposal.data.get(n) is None]
+
+
+def _picture_words(page: ReadablePage) -> tuple[Word, ...]:
+    return page.picture_words if page.number <= PICTURE_PAGES else ()
 
 
 ENGINES: dict[str, Callable[[], Engine]] = {
