@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -105,7 +106,9 @@ def test_folders_become_lines_in_order_and_one_bad_file_does_not_stop_the_rest(r
     assert "in/broken.pdf" in lines[1]["error"]["message"]
     assert "in/broken.pdf" in result.err
     assert result.code == 4
-    assert run("in", "--jobs", "3").out.count("\n") == 3
+    one, three = (run("in", "--jobs", jobs, engine="layout") for jobs in "13")
+    assert [json.loads(line)["source"] for line in three.out.splitlines()] == [line["source"] for line in lines]
+    assert (three.code, three.err) == (one.code, one.err)
     assert run("in", "in/a.pdf", "./in/../in").out.count("\n") == 3
 
 
@@ -191,7 +194,8 @@ def test_standard_input(folder: Path, run: Callable[..., Result], monkeypatch: p
         buffer = io.BytesIO((folder / "in/a.pdf").read_bytes())
 
     monkeypatch.setattr(sys, "stdin", Stdin())
-    assert json.loads(run("-").out)["data"]["title"] == "Alpha"
+    lines = run("in/deep/a.PDF", "-", "--jobs", "2").out.splitlines()
+    assert [json.loads(line)["data"]["title"] for line in lines] == ["Beta", "Alpha"]
 
 
 def test_results_are_utf8_whatever_the_locale(folder: Path, pdf: Callable[..., bytes]) -> None:
@@ -255,3 +259,13 @@ def test_a_terminal_sees_a_progress_bar_and_the_results_stay_clean(folder: Path)
     assert b"3/3" in shown
     assert b"in/broken.pdf" in shown
     assert len([json.loads(line) for line in (folder / "results").read_text().splitlines()]) == 3
+
+
+@pytest.mark.usefixtures("folder")
+def test_losing_a_process_loses_no_document(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pagelift.commands.extract._start_process", lambda _job: os._exit(1))
+    if multiprocessing.get_start_method() != "fork":
+        pytest.skip("the processes would not see the fault")
+    result = run("in", "--jobs", "2")
+    assert [json.loads(line)["source"] for line in result.out.splitlines()] == ["in/a.pdf", "in/broken.pdf", "in/deep/a.PDF"]
+    assert result.code == 4

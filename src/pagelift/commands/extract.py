@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import multiprocessing
 import os
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 from pagelift.commands import ExitCode, say
-from pagelift.commands.inputs import Input, find_inputs, is_batch
+from pagelift.commands.inputs import STDIN, Input, find_inputs, is_batch
 from pagelift.commands.sinks import ArraySink, CsvSink, Failure, FolderSink, Format, JsonSink, LinesSink, Sink
 from pagelift.commands.tables import Table
 from pagelift.core import ConfigError, DocumentError, Extraction, Limits, PageliftError
 from pagelift.core.annotate import annotated_pages, as_png
 from pagelift.core.files import write_atomic
-from pagelift.documents.client import shut_down
 from pagelift.documents.open import OcrMode
 from pagelift.extract import Extractor
 from pagelift.extract.pages import parse_pages
@@ -73,7 +75,7 @@ def run(job: Job) -> ExitCode:
         parse_pages(job.pages)
     if job.evidence and job.format == "csv":
         raise ConfigError("--format csv has no room for --evidence; use json or jsonl")
-    extractor = Extractor(job.schema, job.engine, limits=job.limits, ocr=job.ocr, nulls=job.nulls, strict=job.strict)
+    extractor = _extractor_of(job)
     documents = find_inputs(job.inputs, [folder for folder in (job.out, job.annotate) if folder is not None])
     if not documents:
         say(f"no documents in {', '.join(job.inputs)}; folders are searched for PDF, PNG, JPEG, WebP, GIF, BMP and TIFF files")
@@ -85,7 +87,8 @@ def run(job: Job) -> ExitCode:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes at the end
         return ExitCode.OUTPUT_CLOSED
     except KeyboardInterrupt:
-        shut_down()  # ends the documents that other threads are at
+        for process in multiprocessing.active_children():
+            process.terminate()
         say(f"interrupted after {tally.succeeded + tally.failed} of {len(documents)} documents; what was written is complete")
         return ExitCode.INTERRUPTED
     if not tally.failed:
@@ -100,15 +103,14 @@ def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tal
         contextlib.closing(_outcomes(job, extractor, documents)) as outcomes,
         _progress(len(documents), job.out is not None) as advance,
     ):
-        for document, outcome in zip(documents, outcomes, strict=True):
+        for document, (outcome, notes) in zip(documents, outcomes, strict=True):
             sink.put(document, outcome)
-            _report(document, outcome)
+            for note in notes:
+                say(note)
             if isinstance(outcome, Failure):
                 tally.failed += 1
             else:
                 tally.succeeded += 1
-                if job.annotate is not None:
-                    _annotate(job.annotate, document, outcome)
             advance()
 
 
@@ -126,57 +128,84 @@ def _sink(job: Job, schema: Schema) -> Sink:
     return make(sys.stdout, job.format or ("jsonl" if is_batch(job.inputs) else "json"))
 
 
-def _outcomes(job: Job, extractor: Extractor, documents: Sequence[Input]) -> Generator[Extraction | Failure, None, None]:
+Outcome: TypeAlias = tuple[Extraction | Failure, list[str]]
+"""What became of a document, and what to tell the user about it."""
+
+
+def _outcomes(job: Job, extractor: Extractor, documents: Sequence[Input]) -> Generator[Outcome, None, None]:
     """The outcome of every document, in order; at most a few more than `jobs` are worked on or waiting to be written."""
-    if job.jobs == 1:
-        for document in documents:
-            yield _extract(job, extractor, document)
-        return
-    pool = ThreadPoolExecutor(job.jobs)
+    todo = iter(documents)
+    if min(job.jobs, len(documents)) > 1 and all(document.source != STDIN for document in documents):  # other processes have no stdin
+        yield from _parallel_outcomes(job, todo)  # leaves documents over only if a process was lost
+    for document in todo:
+        yield _extract(job, extractor, document)
+
+
+def _parallel_outcomes(job: Job, todo: Iterator[Input]) -> Generator[Outcome, None, None]:
+    """Outcomes from several processes, since engines are bound by the processor."""
+    pool = ProcessPoolExecutor(job.jobs, initializer=_start_process, initargs=(job,))
+    ahead: deque[tuple[Input, Future[Outcome]]] = deque()
     try:
-        todo = iter(documents)
-        ahead: deque[Future[Extraction | Failure]] = deque()
-        for document in islice(todo, 2 * job.jobs):
-            ahead.append(pool.submit(_extract, job, extractor, document))
-        while ahead:
-            yield ahead.popleft().result()
-            for document in islice(todo, 1):
-                ahead.append(pool.submit(_extract, job, extractor, document))
+        while True:
+            for document in islice(todo, 2 * job.jobs - len(ahead)):
+                ahead.append((document, pool.submit(_extract_in_process, document)))
+            if not ahead:
+                return
+            yield ahead[0][1].result()
+            ahead.popleft()
+    except BrokenProcessPool:
+        log.warning("a process of --jobs was lost, perhaps for lack of memory; going on with one")
+        extractor = _extractor_of(job)
+        for document, _ in ahead:
+            yield _extract(job, extractor, document)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _extract(job: Job, extractor: Extractor, document: Input) -> Extraction | Failure:
+def _extractor_of(job: Job) -> Extractor:
+    return Extractor(job.schema, job.engine, limits=job.limits, ocr=job.ocr, nulls=job.nulls, strict=job.strict)
+
+
+_process: tuple[Job, Extractor]
+
+
+def _start_process(job: Job) -> None:
+    global _process  # noqa: PLW0603
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
+    _process = job, _extractor_of(job)
+
+
+def _extract_in_process(document: Input) -> Outcome:
+    return _extract(*_process, document)
+
+
+def _extract(job: Job, extractor: Extractor, document: Input) -> Outcome:
     try:
-        return extractor.extract(document.source, pages=job.pages, password=job.password)
+        extraction = extractor.extract(document.source, pages=job.pages, password=job.password)
     except PageliftError as error:
-        return Failure(type(error).__name__, str(error))
+        named = document.source in str(error) or document.source == "-"
+        return Failure(type(error).__name__, str(error)), [f"error: {error}" if named else f"error: {document.source}: {error}"]
     except Exception as error:
         log.exception("%s: unexpected error", document.source)
-        return Failure(type(error).__name__, f"{document.source}: unexpected error: {error}")
+        message = f"{document.source}: unexpected error: {error}"
+        return Failure(type(error).__name__, message), [f"error: {message}"]
+    notes = [f"warning: {document.source}: {warning}" for warning in extraction.warnings]
+    if job.annotate is not None:
+        notes += _annotate(job.annotate, document, extraction)
+    return replace(extraction, pictures=None), notes
 
 
-def _report(document: Input, outcome: Extraction | Failure) -> None:
-    if isinstance(outcome, Failure):
-        message = (
-            outcome.message if document.source in outcome.message or document.source == "-" else f"{document.source}: {outcome.message}"
-        )
-        say(f"error: {message}")
-        return
-    for warning in outcome.warnings:
-        say(f"warning: {document.source}: {warning}")
-
-
-def _annotate(folder: Path, document: Input, extraction: Extraction) -> None:
-    written = []
+def _annotate(folder: Path, document: Input, extraction: Extraction) -> list[str]:
+    """Write the page pictures; returns what to tell about them."""
+    notes = []
     try:
         for number, picture in annotated_pages(extraction):
-            written.append(folder / document.place.with_name(f"{document.place.name}-page-{number}.png"))
-            write_atomic(written[-1], as_png(picture))
+            path = folder / document.place.with_name(f"{document.place.name}-page-{number}.png")
+            write_atomic(path, as_png(picture))
+            notes.append(f"annotated page: {path}")
     except DocumentError as error:
-        say(f"warning: {document.source}: pictures are missing: {error}")
-    for path in written:
-        say(f"annotated page: {path}")
+        notes.append(f"warning: {document.source}: pictures are missing: {error}")
+    return notes
 
 
 @contextlib.contextmanager
