@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PICTURE_PAGES = 2
 """Pictures are read on so many first pages."""
+DOUBTFUL = 0.55
+"""A required value with less confidence is looked for in the pictures as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +86,24 @@ class LayoutEngine:
         contents = [page.content for page in pages]
         read = time.perf_counter()
         proposal = extract_pages(contents, schema)
-        if missing := _missing(proposal, schema):
-            # Reading pictures takes longer than all the rest, so it is done for required values alone.
+        doubts = _doubts(proposal, schema)
+        if doubts > 0:
+            # Reading pictures takes longer than all the rest, so it is done for doubtful required values alone.
             seen = [replace(c, words=(*c.words, *_picture_words(p))) for c, p in zip(contents, pages, strict=True)]
             if seen != contents:
                 again = extract_pages(seen, schema)
-                proposal = again if len(_missing(again, schema)) < len(missing) else proposal
+                proposal = again if _doubts(again, schema) < doubts else proposal
         seconds = {"words_s": round(read - start, 4), "engine_s": round(time.perf_counter() - read, 4)}
         warnings = [f"page {content.number}: {warning}" for content in contents for warning in content.warnings]
         return Proposal(proposal.data, proposal.fields, (*warnings, *proposal.warnings), {**proposal.metadata, **seconds})
 
 
-def _missing(proposal: Proposal, schema: Schema) -> list[str]:
-    """Required top-level scalars that were not found."""
+def _doubts(proposal: Proposal, schema: Schema) -> float:
+    """How much is unsure about the required top-level scalars: 1 for one that was not found, less for a low confidence."""
     properties = schema.root.properties if isinstance(schema.root, Object) else {}
-    return [n for n, node in properties.items() if isinstance(node, Scalar) and node.required and proposal.data.get(n) is None]
+    required = [name for name, node in properties.items() if isinstance(node, Scalar) and node.required]
+    found = [proposal.fields.get("/" + name.replace("~", "~0").replace("/", "~1")) for name in required]
+    return sum(1.0 if f is None or f.value is None else max(0.0, DOUBTFUL - f.confidence) for f in found)
 
 
 def _picture_words(page: ReadablePage) -> tuple[Word, ...]:

@@ -126,15 +126,16 @@ def _numbers(segment: Segment, locale: Locale) -> Iterator[Candidate]:
     for k, token in enumerate(tokens):
         if not re.search(r"\d", token.text):
             continue
-        number = parse_number(token.text, locale.mark)
+        bare = token.text.strip(":;#") if len(token.text) > 1 else token.text
+        number = parse_number(bare, locale.mark) or parse_number(bare.rstrip(".,"), locale.mark)
         if number is not None:
             start = k
             currency = tokens[k - 1].text if k and parse_number(tokens[k - 1].text + "1") else ""
             if currency and not re.search(r"\d", currency) and len(currency) <= 4:
-                start, number = k - 1, parse_number(currency + token.text, locale.mark) or number
+                start, number = k - 1, parse_number(currency + bare, locale.mark) or number
             digits = len(re.sub(r"\D", "", token.text))
             if digits <= 9 or number.decimals:
-                yield Candidate("number", segment, start, k + 1, " ".join(t.text for t in tokens[start : k + 1]), number)
+                yield Candidate("number", segment, start, k + 1, " ".join([*(t.text for t in tokens[start:k]), bare.rstrip(".,")]), number)
         elif glued := _GLUED_VALUE.match(token.text):
             number = parse_number(glued[2].replace("RM", ""), locale.mark)
             if number is not None:
@@ -214,6 +215,9 @@ def _wrapped(segment: Segment, block: list[Segment]) -> Iterator[Candidate]:
     """A value that goes on in the next lines of its cell: nothing stands left of the continuation where the first line has its label."""
     if len(block) > 1 and _SALUTATION.fullmatch(segment.text):
         yield Candidate("wrapped", segment, 0, len(segment.tokens), f"{segment.text} {block[1].text}", lines=block[:2])
+    if segment.height > 1.3 * segment.page.unit:
+        for length in range(2, min(len(block), 4) + 1):  # a title over several lines
+            yield Candidate("wrapped", segment, 0, len(segment.tokens), " ".join(s.text for s in block[:length]), lines=block[:length])
     for start in {0, *(k + 1 for k, t in enumerate(segment.tokens[:-1]) if t.text.endswith(":"))}:
         if not segment.index and not start:
             continue

@@ -170,7 +170,8 @@ def _store_choice(run: _Run, choice: Choice) -> None:
         _put(run, query, Field(query.pointer, None, "absent", confidence=confidence, reason=reason))
         return
     value, raw = _candidate_value(query, pick.candidate, run.locale)
-    confidence = 1 / (1 + math.exp(-(1.2 * (pick.score - choice.threshold) + 0.8 * choice.margin - 0.6)))
+    evidence = 1.2 * (pick.score - choice.threshold) + 0.8 * choice.margin - (0.6 if pick.label > 0.3 else 1.4)
+    confidence = 1 / (1 + math.exp(-evidence))
     words = pick.candidate.words
     confidence *= min((w.confidence for w in words), default=1.0)
     box, boxes = _boxes(pick.candidate)

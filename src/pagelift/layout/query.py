@@ -266,7 +266,7 @@ def _read_description(query: Query) -> None:
             query.role = "owner"
         elif own & {"buyer", "consignee", "tenant", "employee", "patient", "requester", "account_holder", "guest", "student"}:
             query.role = "recipient"
-        elif not query.parents.label and (query.label <= {"name", "title", "event", "first", "last"} or query.words in ("full name", "candidate name")):
+        elif not query.parents.label and (query.label <= {"name", "title", "event", "first", "last"} or re.search(r"\b(?:heading|headline|title)\b", text)):
             query.role = "subject"
     first = re.match(r"first|start|begin", text.lower()) or "start" in query.label
     last = re.match(r"last|end", text.lower()) or "end" in query.label

@@ -109,8 +109,9 @@ def answers(query: Query, candidate: Candidate) -> bool:
         return False
     if query.kind == "place":
         return bool(candidate.part == query.extra["part"])
-    if query.kind == "percent":
-        return candidate.number is not None
+    if query.kind in ("number", "percent"):
+        whole = candidate.number is not None and candidate.number.value == candidate.number.value.to_integral_value()
+        return candidate.number is not None and (whole or query.node.types != ("integer",))
     if query.kind == "id" and candidate.text:
         text = candidate.text
         return len(text) < 30 and bool(re.search(r"\d", text) or candidate.is_form) and not _NOT_ID.search(text)

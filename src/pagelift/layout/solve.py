@@ -11,11 +11,13 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pagelift.layout.candidates import Candidate
 from pagelift.layout.query import Query
 from pagelift.layout.scoring import Scored
 
 SHORT_LIST = 30
 _SAME_SPAN = -0.8
+_IS_LABEL = -1.0
 _NEAR_NAME = 0.6
 _DATE_PAIR = 0.8
 _SUM_BONUS = 1.1
@@ -79,6 +81,8 @@ def _together(query: Query, option: Scored, other: Query, pick: Scored | None) -
     score = 0.0
     if here.segment is there.segment and here.start < there.end and there.start < here.end and query.kind not in ("percent",):
         score += _SAME_SPAN if not (here.lines or there.lines) else _SAME_SPAN / 2
+    if pick.label > 0.7 and here.segment.text == pick.named_by:
+        score += _IS_LABEL  # what names another field's value is no value
     if query.path[:-1] != other.path[:-1]:
         return score
     if query.kind in ("date", "datetime") and other.kind == query.kind and {query.bound, other.bound} == {"first", "last"}:
@@ -94,7 +98,7 @@ def _together(query: Query, option: Scored, other: Query, pick: Scored | None) -
     return score
 
 
-def _adjacent(first, last) -> bool:  # type: ignore[no-untyped-def]
+def _adjacent(first: Candidate, last: Candidate) -> bool:
     """Whether two candidates stand side by side on a line or one under the other."""
     if first.page is not last.page:
         return False
