@@ -6,12 +6,13 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(
 DEMO := out/demo
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
-.PHONY: help demo test check format lock clean
+.PHONY: help demo test check sanitize format lock clean
 
 help:
 	@echo "make demo    install and extract the example invoice"
 	@echo "make test    install what the tests need and run them"
 	@echo "make check   formatter, linter, types and tests: what CI runs"
+	@echo "make sanitize  tests of the C++ kernels under the thread, address and undefined-behaviour sanitizers"
 	@echo "make format  apply the formatter and the linter's fixes"
 	@echo "make lock    refresh requirements/dev.txt"
 	@echo "make clean   remove the environment and everything generated"
@@ -28,6 +29,14 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+sanitize: $(VENV)/.cmake
+	@for kind in thread address,undefined; do \
+		$(BIN)/cmake -G Ninja -S . -B build/sanitize-$$kind -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+			-DPAGELIFT_TESTS=ON -DPAGELIFT_SANITIZE=$$kind -DCMAKE_BUILD_TYPE=RelWithDebInfo > /dev/null && \
+		$(BIN)/cmake --build build/sanitize-$$kind -- --quiet && \
+		echo "$$kind: $$(build/sanitize-$$kind/kernel_tests)" || { echo "$$kind: failed" >&2; exit 1; }; \
+	done
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format
@@ -47,6 +56,10 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "$(PYTHON) is $$($(PYTHON) --version), pagelift needs 3.11 or newer; run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.cmake: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check cmake ninja
+	@touch $@
 
 $(VENV)/.core: pyproject.toml $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
