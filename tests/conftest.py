@@ -2,12 +2,19 @@
 
 import importlib.util
 import io
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from reportlab.pdfgen.canvas import Canvas
+
+# No model that happens to be configured or cached on this machine, and no network, before any library reads these.
+_HOME = tempfile.mkdtemp(prefix="pagelift-tests-")
+os.environ.update(HF_HOME=_HOME, HF_HUB_OFFLINE="1", XDG_CONFIG_HOME=_HOME)
+os.environ.pop("PAGELIFT_MODEL", None)
 
 
 def make_pdf(*pages: list[str]) -> bytes:

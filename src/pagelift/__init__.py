@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Extraction,
         ExtractionError,
         Field,
+        InvalidOutput,
         InvalidSchema,
         LimitExceeded,
         Limits,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         WeightsError,
     )
     from pagelift.extract import Extractor, extract
+    from pagelift.runtime import load_model
     from pagelift.schema import Schema
 
 __version__ = "0.1.0"
@@ -52,6 +54,7 @@ __all__ = [
     "ExtractionError",
     "Extractor",
     "Field",
+    "InvalidOutput",
     "InvalidSchema",
     "LimitExceeded",
     "Limits",
@@ -66,9 +69,10 @@ __all__ = [
     "UnsupportedDocument",
     "WeightsError",
     "extract",
+    "load_model",
 ]
 
-_ELSEWHERE = {"Extractor": "pagelift.extract", "extract": "pagelift.extract", "Schema": "pagelift.schema"}
+_ELSEWHERE = {"Extractor": "pagelift.extract", "extract": "pagelift.extract", "Schema": "pagelift.schema", "load_model": "pagelift.runtime"}
 
 
 class _Package(ModuleType):

@@ -13,7 +13,8 @@ PageliftError
 │   ├── InvalidSchema          not a JSON Schema
 │   └── SchemaRefused          uses what cannot be honoured
 ├── ExtractionError            a document was read, but no valid result can be given
-│   └── UnfilledValue          nulls are forbidden and a required value was not found
+│   ├── UnfilledValue          nulls are forbidden and a required value was not found
+│   └── InvalidOutput          the model's answer is cut off or not what was asked for; keeps the answer
 ├── WeightsError               a model checkpoint: missing, damaged, incomplete, of an unknown kind
 ├── EngineError                the extraction engine: unknown, not installed, failed
 │   └── ShapeError             operands of an operation do not fit each other
@@ -77,6 +78,14 @@ class ExtractionError(PageliftError):
 
 class UnfilledValue(ExtractionError):
     """Nulls are forbidden for a required value, and the document does not give it."""
+
+
+class InvalidOutput(ExtractionError):
+    """The model's answer is cut off or not what was asked for. raw: the answer as it came."""
+
+    def __init__(self, message: str, raw: str = "") -> None:
+        super().__init__(message)
+        self.raw = raw
 
 
 class WeightsError(PageliftError):

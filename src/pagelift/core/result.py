@@ -14,7 +14,9 @@ from pagelift.core.geometry import Box
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Status = Literal["found", "absent", "unreadable", "not_attempted"]
+Status = Literal["found", "unverified", "absent", "unreadable", "not_attempted"]
+"""found: read at the place given. unverified: a value that an engine gives without a place on the pages where it is printed.
+absent: not in the document. unreadable: there, but not as the schema asks. not_attempted: not looked for."""
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict."""
 

@@ -127,6 +127,7 @@ class Page:
         self._document = document
         self._content: PageContent | None = None
         self._size: tuple[float, float] | None = None
+        self._native_dpi: float | None = None
         self._pictures: tuple[Box, ...] = ()
         self._picture_words: tuple[Word, ...] | None = None
 
@@ -145,6 +146,14 @@ class Page:
             reply, _ = self._document.call({"op": "size", "page": self.number})
             self._size = float(reply["width_pt"]), float(reply["height_pt"])
         return self._size
+
+    @property
+    def native_dpi(self) -> float | None:
+        """The resolution at which `image` gives the pixels of an image file as they are; None for a PDF, which has none."""
+        if self._document.kind == "image" and self._native_dpi is None:
+            reply, _ = self._document.call({"op": "content", "page": self.number})
+            self._native_dpi = float(reply["picture_dpi"])
+        return self._native_dpi
 
     @property
     def content(self) -> PageContent:

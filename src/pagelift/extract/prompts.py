@@ -1,0 +1,104 @@
+"""What the model is asked, and the page pictures it is shown.
+
+The model lift was trained and served with one wording and one size of pages (https://github.com/datalab-to/lift). The wording is
+taken from the package `lift-pdf` where that is installed; else our own wording of the same content is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pagelift.core import ConfigError, Json
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from pagelift.extract.engines import ReadablePage
+
+PLACE = "{schema}"
+OWN_WORDING = """\
+The pictures above are the pages of one document, in order. Extract from it the data that this JSON Schema describes.
+
+## JSON Schema
+```json
+{schema}
+```
+
+## Rules
+- Answer with one JSON object that matches the schema.
+- Give every field the type that the schema states for it: string, number, array."""
+MIN_DPI = 96.0
+MAX_DPI = 2400.0
+MIN_SIDE_PX = 692
+BLOCK_PX = 28
+MAX_AREA_PX = 1088 * 1408
+MIN_AREA_PX = 1408 * 28
+
+
+def extraction_prompt(schema: Json, template: str) -> str:
+    """`template` with the schema as given, as JSON indented by two spaces, in the place of {schema}."""
+    return template.replace(PLACE, json.dumps(schema, indent=2))
+
+
+def read_template(file: Path | None = None) -> tuple[str, str]:
+    """The prompt's text with {schema} in it, and where it comes from: `file`, "lift-pdf" or "pagelift". Raises ConfigError."""
+    if file is None:
+        given = _lift_wording()
+        return (given, "lift-pdf") if given else (OWN_WORDING, "pagelift")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the prompt {file} cannot be read: {error}") from error
+    if PLACE not in text:
+        raise ConfigError(f"the prompt {file} must contain {PLACE}, which stands for the JSON Schema")
+    return text, str(file)
+
+
+def page_picture(page: ReadablePage) -> Image:
+    """The picture of a page as lift is shown it.
+
+    PDF pages at 96 dpi or more, so that no side has less than 692 pixels; image files in their own pixels, enlarged to that. Then
+    fitted, see `fit`.
+    """
+    from PIL import Image
+
+    content, native_dpi = page.content, getattr(page, "native_dpi", None)
+    short_pt = max(1.0, min(content.width_pt, content.height_pt))
+    picture = page.image(min(MAX_DPI, native_dpi or max(MIN_DPI, 72 * MIN_SIDE_PX / short_pt)))
+    if native_dpi and min(picture.size) < MIN_SIDE_PX:
+        scale = MIN_SIDE_PX / min(picture.size)
+        picture = picture.resize((int(picture.width * scale), int(picture.height * scale)), Image.Resampling.LANCZOS)
+    size = fit(*picture.size)
+    return picture if size == picture.size else picture.resize(size, Image.Resampling.LANCZOS)
+
+
+def fit(width: int, height: int) -> tuple[int, int]:
+    """The size in pixels that lift is shown a picture in: whole blocks of 28, area between 1408 x 28 and 1088 x 1408.
+
+    Sides are scaled alike and rounded to blocks; while the area is still too large, the side that distorts less loses a block.
+    """
+    area = width * height
+    scale = (max(MIN_AREA_PX, min(MAX_AREA_PX, area)) / area) ** 0.5
+    columns, rows = (max(1, round(side * scale / BLOCK_PX)) for side in (width, height))
+    shape = width / height
+    while columns * rows * BLOCK_PX**2 > MAX_AREA_PX and (columns, rows) != (1, 1):
+        narrower, lower = ((columns - 1, rows), (columns, rows - 1))
+        if rows == 1 or (columns > 1 and abs(narrower[0] / narrower[1] - shape) < abs(lower[0] / lower[1] - shape)):
+            columns, rows = narrower
+        else:
+            columns, rows = lower
+    return columns * BLOCK_PX, rows * BLOCK_PX
+
+
+def _lift_wording() -> str | None:
+    """The wording of the installed package lift-pdf, if it is there and has one; other packages are called `lift` too."""
+    try:
+        metadata.version("lift-pdf")
+        text = importlib.import_module("lift.prompts").PROMPT_MAPPING["direct"]
+    except (metadata.PackageNotFoundError, ImportError, AttributeError, KeyError):
+        return None
+    return text if isinstance(text, str) and PLACE in text else None
