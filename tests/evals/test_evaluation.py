@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pagelift import ConfigError, DocumentNotFound, EngineError
+from pagelift import ConfigError, DocumentNotFound
 from pagelift.cli import main
 from pagelift.core import Proposal
-from pagelift.evals.cache import cached_contents
+from pagelift.evals.cache import cached_contents, cached_pages
 from pagelift.evals.cases import load_cases
 from pagelift.evals.report import macro_average, page_seconds, summarize, table
-from pagelift.evals.runner import CachedPage, Run, run_cases
+from pagelift.evals.runner import Run, run_cases
 from pagelift.extract import ENGINES, ExtractOptions, ReadablePage
 from pagelift.schema import Schema
 
@@ -104,8 +104,10 @@ def test_the_cache_gives_the_same_results_and_pages(folder: Path, tmp_path: Path
         assert [outcome.data for outcome in run_cases(load_cases(folder), Run("reader", tmp_path / "cache"))] == plain
     with pytest.raises(DocumentNotFound):
         cached_contents(folder / "missing.pdf", tmp_path / "cache")
-    with pytest.raises(EngineError, match="--cache"):
-        CachedPage(fresh[0]).image(72)
+    (page, _) = cached_pages(document, tmp_path / "cache")
+    assert page.picture_words == page.picture_words == ()
+    assert (tmp_path / "cache" / f"{page.entry.name}-pictures-1.json").read_text() == "[]"
+    assert page.image(72).size == (400, 300)
 
 
 def test_several_processes_give_the_same_as_one(folder: Path) -> None:

@@ -9,16 +9,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pagelift.core import EngineError, Json, PageContent, PageliftError
-from pagelift.evals.cache import cached_contents
+from pagelift.core import Json, PageliftError
+from pagelift.evals.cache import cached_pages
 from pagelift.evals.cases import Case
 from pagelift.evals.scoring import Score
 from pagelift.extract import Extractor
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +37,6 @@ class Outcome:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CachedPage:
-    """A page without its document: content from the cache, no picture."""
-
-    content: PageContent
-
-    @property
-    def number(self) -> int:
-        return self.content.number
-
-    def image(self, dpi: float) -> Image:  # noqa: ARG002
-        raise EngineError("an evaluation with --cache has no page pictures; run it without")
-
-
 def run_cases(cases: Sequence[Case], run: Run, jobs: int = 1) -> Iterator[Outcome]:
     """Run every case, in order. jobs: processes. A document that fails is an outcome with an error, never an exception."""
     if jobs == 1:
@@ -74,8 +56,8 @@ def run_case(case: Case, run: Run) -> Outcome:
         if run.cache is None:
             extraction = extractor.extract(case.document)
         else:
-            pages = [CachedPage(content) for content in cached_contents(case.document, run.cache)]
-            start = time.perf_counter()  # with a cache only the engine is timed
+            pages = cached_pages(case.document, run.cache)
+            start = time.perf_counter()  # with a cache only the engine is timed (and reading what is not in the cache yet)
             extraction = extractor.extract_pages(pages, source=str(case.document))
     except PageliftError as error:
         seconds = time.perf_counter() - start
