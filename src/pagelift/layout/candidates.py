@@ -198,6 +198,7 @@ def _texts(segment: Segment) -> Iterator[Candidate]:
             yield Candidate("text", segment, k + 1, count, " ".join(t.text for t in tokens[k + 1 :]))
         if tokens[k].text.endswith((",", "|", ";")) or tokens[k + 1].text in ("|", "•", "·", "●", "*", "-", "–", "/"):
             yield Candidate("text", segment, 0, k + 1, " ".join(t.text for t in tokens[: k + 1]).rstrip(_EDGE))
+    yield from _after_label_words(segment)
     if ":" in tokens[0].text[:-1] and not re.match(r"\d+:\d|https?:", tokens[0].text):
         label, _, rest = segment.text.partition(":")
         yield Candidate("text", segment, 0, count, rest.strip(), before=label)
@@ -209,6 +210,18 @@ def _texts(segment: Segment) -> Iterator[Candidate]:
     for length in range(2, len(block) + 1):
         yield Candidate("block", segment, 0, count, join_lines([s.text for s in block[:length]]), lines=block[:length])
     yield from _wrapped(segment, block)
+
+
+def _after_label_words(segment: Segment) -> Iterator[Candidate]:
+    """Values behind label words without a colon, up to the next label word: "Name Weber Vorname Elif"."""
+    tokens = segment.tokens
+    named = [only_label_words(t.text) and t.text[:1].isupper() for t in tokens]
+    if not named[0] or named[-1] or sum(named) < 2 or segment.text.endswith(":"):
+        return
+    for k in range(len(tokens) - 1):
+        if named[k] and not named[k + 1] and not tokens[k].text.endswith(":"):
+            end = next((j for j in range(k + 2, len(tokens)) if named[j]), len(tokens))
+            yield Candidate("text", segment, k + 1, end, " ".join(t.text for t in tokens[k + 1 : end]))
 
 
 def _wrapped(segment: Segment, block: list[Segment]) -> Iterator[Candidate]:

@@ -20,7 +20,7 @@ from pagelift.layout.forms import form_candidates
 from pagelift.layout.labels import collect_labels
 from pagelift.layout.lines import PageLayout, analyse_page
 from pagelift.layout.lists import read_list
-from pagelift.layout.marks import Answer, Mark, boolean_answers, enum_answers, find_marks
+from pagelift.layout.marks import Answer, Mark, boolean_answers, checked_options, enum_answers, find_marks
 from pagelift.layout.places import place_candidates
 from pagelift.layout.query import Query, Table, plan
 from pagelift.layout.scoring import DocumentFacts, Scored, answers, block_heads, score
@@ -78,7 +78,10 @@ def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayou
     choices, taken = [], set[int]()
     for query in queries:
         if query.many:
-            _store_list(run, query, read_list(query, candidates, run.locale, facts))
+            if ticked := checked_options(query, marks):
+                _store_answers(run, query, ticked)
+            else:
+                _store_list(run, query, read_list(query, candidates, run.locale, facts))
         elif query.kind in ("enum", "boolean", "currency"):
             answer = _best_answer(run, query, pages, marks, candidates, facts)
             taken |= {id(w) for w in answer.words} if answer and query.kind == "enum" else set()
@@ -240,6 +243,14 @@ def _row_value(run: _Run, row: Row, pointer: str) -> dict[str, Json]:
         at = pointer + "".join("/" + p for p in path)
         _set(entry, path, [_row_value(run, inner, f"{at}/{i}") for i, inner in enumerate(rows)])
     return entry
+
+
+def _store_answers(run: _Run, query: Query, found: Sequence[Answer]) -> None:
+    """An array of scalars from check boxes."""
+    _set(run.data, query.path, [a.value for a in found])
+    for i, a in enumerate(found):
+        pointer = f"{query.pointer}/{i}"
+        run.fields[pointer] = Field(pointer, a.value, "found", a.raw, a.page, a.box, (a.box,), 0.8, a.reason)
 
 
 def _put(run: _Run, query: Query, evidence: Field) -> None:

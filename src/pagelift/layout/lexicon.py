@@ -26,7 +26,7 @@ seller: vendor supplier verkäufer lieferant vendeur issuer leverancier merchant
 company: business unternehmen société entreprise bedrijf empresa azienda corporation employer firma organisation organization institution store shop
 name: nom naam namen nombre nome names fullname
 first: vorname prénom given forename nombres voornaam
-last: surname nachname familienname apellido cognome achternaam family
+last: nom-de-famille surname nachname familienname apellido cognome achternaam family
 address: adresse anschrift adres alamat dirección direccion indirizzo endereço street straße strasse rue calle via addresses
 city: ort stadt ville ciudad città plaats town cidade municipality
 country: land pays país paese nation nationality staatsangehörigkeit nationalité federation fed
@@ -228,6 +228,17 @@ action: aufgabe maßnahme todo
 winner: sieger vainqueur
 score: ergebnis-s stand
 referee: schiedsrichter arbitre
+married: verheiratet marié mariée casado casada sposato sposata gehuwd
+single: ledig célibataire soltero soltera celibe nubile ongehuwd unmarried
+divorced: geschieden divorcé divorcée divorciado divorziato gescheiden
+widowed: verwitwet veuf veuve viudo vedovo weduwe
+quarterly: vierteljährlich trimestriel trimestrielle trimestral trimestrale quarter quartal
+yearly: jährlich annuel annuelle anual annuale annual annually jaarlijks
+weekly: wöchentlich hebdomadaire semanal settimanale wekelijks
+employed: berufstätig angestellt salarié employée occupato
+retired: rentner pensioniert retraité jubilado pensionato
+income: einkommen revenu ingresos reddito inkomen
+citizen: staatsbürger citoyen ciudadano cittadino
 warranty: garantie-w gewährleistung
 speed: geschwindigkeit vitesse
 power: leistung-p puissance potencia
@@ -286,6 +297,8 @@ def word_concepts(word: str) -> frozenset[str]:
     table, parts = _words()
     if word in table:
         return table[word]
+    if (bare := _without_accents(word)) in table:
+        return table[bare]
     for ending in ("s", "es", "en", "n", "e"):
         if word.endswith(ending) and word[: -len(ending)] in table and len(word) - len(ending) >= 4:
             return table[word[: -len(ending)]]
@@ -316,13 +329,17 @@ def _kin(word: str) -> frozenset[str]:
     return next(iter(kin)) if len(kin) == 1 else frozenset()
 
 
+def _without_accents(word: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
+
+
 def _shared(a: str, b: str) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def stem(word: str) -> str:
     """The word without accents and common endings, cut to eight letters; enough to join singular and plural."""
-    plain = "".join(c for c in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(c))
+    plain = _without_accents(word.lower())
     for ending in ("ations", "ation", "ings", "ing", "ies", "ungen", "ung", "ed", "es", "s", "y"):
         if plain.endswith(ending) and len(plain) - len(ending) >= 4:
             plain = plain[: -len(ending)]

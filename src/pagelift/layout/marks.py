@@ -11,7 +11,7 @@ from pagelift.layout import lexicon
 from pagelift.layout.labels import match_label
 from pagelift.layout.lines import PageLayout, Segment, Token
 from pagelift.layout.query import Query, split_name
-from pagelift.layout.values import plain, read_boolean
+from pagelift.layout.values import match_enum, plain, read_boolean
 
 _CHECKED = frozenset("☑ ☒ ✓ ✔ ✗ ✘ ⊠ ■ ● ◉ ⦿ [x] [X] (x) (X) [✓] [✔] 🗹 🗷 ⮽".split())
 _UNCHECKED = frozenset("☐ □ ○ ◯ ⬜ [] () [_] ❏ ❑ ⭘".split())
@@ -156,3 +156,15 @@ def boolean_answers(query: Query, marks: Sequence[Mark]) -> list[Answer]:
         if fit > 0.45:
             answers.append(Answer(mark.checked, mark.option, mark.page.number, mark.box, fit, "checked box" if mark.checked else "box not checked"))
     return answers
+
+
+def checked_options(query: Query, marks: Sequence[Mark]) -> list[Answer]:
+    """Entries of an array that stand beside checked boxes: of a group that its heading names, or all where the schema asks for checked ones."""
+    asks = bool(re.search(r"\b(?:check|tick|select|chosen|cross)", query.description.lower()))
+    found = []
+    for mark in marks:
+        if mark.checked and mark.option and (asks or match_label(query, mark.heading) > 0.4):
+            value = match_enum(query, mark.option) if query.node.enum else mark.option
+            if value is not None:
+                found.append(Answer(value, mark.option, mark.page.number, mark.box, 1.0, "checked box"))
+    return found

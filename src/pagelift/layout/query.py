@@ -266,14 +266,15 @@ def _read_description(query: Query) -> None:
             query.role = "owner"
         elif own & {"buyer", "consignee", "tenant", "employee", "patient", "requester", "account_holder", "guest", "student"}:
             query.role = "recipient"
-        elif not query.parents.label and (query.label <= {"name", "title", "event", "first", "last"} or re.search(r"\b(?:heading|headline|title)\b", text)):
+        elif not query.parents.label and (query.label <= {"name", "title", "event", "form", "document", "report"} or re.search(r"\b(?:heading|headline|title)\b", text)):
             query.role = "subject"
     first = re.match(r"first|start|begin", text.lower()) or "start" in query.label
     last = re.match(r"last|end", text.lower()) or "end" in query.label
     query.full_terms = replace(query.terms, label=query.label | query.parents.label)
     open_label = query.label - {"start", "end"}
     query.range_terms = replace(query.terms, label=open_label) if open_label else query.terms
-    query.bound = "first" if first and not last else "last" if last and not first else ""
+    if query.kind in ("date", "datetime"):
+        query.bound = "first" if first and not last else "last" if last and not first else ""
 
 
 def shape(text: str) -> str:

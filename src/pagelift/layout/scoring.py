@@ -14,6 +14,7 @@ from pagelift.layout.candidates import Candidate, Family
 from pagelift.layout.labels import match_context, match_label
 from pagelift.layout.lines import PageLayout, block_below
 from pagelift.layout.query import Kind, Query, shape
+from pagelift.layout.values import iban_checks
 
 ORGANISATION = re.compile(
     r"\b(?:gmbh|ag|inc|ltd|llc|llp|sdn|bhd|s\.?a\.?r?\.?l?|b\.?v|co|corp|corporation|kg|ohg|plc|pty|enterprise|enterprises|trading|restaurant|company|limited|"
@@ -39,7 +40,7 @@ _NOT_NAME = re.compile(r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|emai
 
 FAMILIES: dict[Kind, tuple[Family, ...]] = {
     "number": ("number",), "percent": ("number",), "date": ("date",), "datetime": ("date",), "time": ("time",), "iban": ("iban",), "email": ("email",),
-    "phone": ("phone",), "url": ("url",), "id": ("id", "text"), "address": ("text", "block", "wrapped"), "name": ("text", "wrapped", "phrase"), "text": ("text", "wrapped", "phrase"), "place": ("place",),
+    "phone": ("phone",), "url": ("url",), "id": ("id", "text"), "address": ("text", "block", "wrapped"), "name": ("text", "wrapped", "phrase"), "text": ("text", "wrapped", "phrase"), "place": ("place", "text"),
     "boolean": (), "enum": (), "currency": (),
 }  # fmt: skip
 """Which families of candidates can answer which kind; booleans, enums and currencies are read in `choices`."""
@@ -67,10 +68,10 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "date": {"high": 0.25, "page": -0.2, "range": 0.35, "plain_date": 0.6},
     "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "cut": -0.15, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -1.2, "short": -0.3, "long": 0.02, "phrase": -0.1},
     "pattern": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "typed": 0.4, "only": 0.4},
-    "place": {"high": 0.3, "page": -0.3, "parts_found": 0.3},
+    "place": {"high": 0.3, "page": -0.3, "parts_found": 0.3, "labelless": -1.5, "is_label": -0.8},
     "address": {"high": 0.4, "page": -0.3, "postcode": 0.4, "commas": 0.2, "lines": 0.05, "noise": -1.2, "starts_with_name": -0.5, "long": -0.01, "starts_street": 0.4, "ends_place": 0.4},
     "name": {"high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8, "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0,
-             "generic": -0.7, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4,
+             "generic": -1.2, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4,
              "street": -0.6, "inner_label": -0.4, "unfinished": -0.3, "sentence": -0.6, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
     "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.15, "generic": -0.3, "length": -0.1, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "inner_label": -0.3, "unfinished": -0.3, "sentence": -0.4, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
 }  # fmt: skip
@@ -108,7 +109,7 @@ def answers(query: Query, candidate: Candidate) -> bool:
     if candidate.family not in FAMILIES[query.kind]:
         return False
     if query.kind == "place":
-        return bool(candidate.part == query.extra["part"])
+        return bool(candidate.part == query.extra["part"] or (candidate.family == "text" and candidate.text and len(candidate.text) < 50))
     if query.kind in ("number", "percent"):
         whole = candidate.number is not None and candidate.number.value == candidate.number.value.to_integral_value()
         return candidate.number is not None and (whole or query.node.types != ("integer",))
@@ -123,7 +124,7 @@ def answers(query: Query, candidate: Candidate) -> bool:
 def score(query: Query, candidate: Candidate, facts: DocumentFacts) -> Scored:
     """The weighted sum of all features of a candidate."""
     label, context, named_by = best_labels(query, candidate)
-    seen = {"label": label, "context": context} | features(query, candidate, facts)
+    seen = {"label": label, "context": context} | features(query, candidate, facts, label)
     common, own = WEIGHTS["*"], WEIGHTS[_group(query.kind)]
     total = sum(value * (common.get(name) or own.get(name, 0.0)) for name, value in seen.items())
     return Scored(candidate, total, label, seen, named_by)
@@ -137,7 +138,7 @@ def _group(kind: Kind) -> str:
     return "date" if kind == "datetime" else kind
 
 
-def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
+def features(query: Query, candidate: Candidate, facts: DocumentFacts, label_match: float = 0.0) -> dict[str, float]:
     """Named features of a candidate for a query besides its labels; absent ones are 0."""
     page = candidate.page
     high = 1 - candidate.segment.box.top / max(1.0, page.height)
@@ -159,7 +160,9 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[s
     elif group in ("id", "pattern"):
         seen |= _identifier_features(query, candidate, facts)
     elif group == "place":
-        seen["parts_found"] = 1.0
+        seen["parts_found"] = float(candidate.family == "place")
+        seen["labelless"] = float(candidate.family == "text" and label_match < 0.75)
+        seen["is_label"] = float(lexicon.only_label_words(candidate.text))
     elif group == "address":
         seen |= _address_features(candidate)
     else:
@@ -207,7 +210,8 @@ def _number_features(query: Query, candidate: Candidate, facts: DocumentFacts) -
 
 def _identifier_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
     text = re.sub(r"\s", "", candidate.text)
-    seen = {"typed": float(candidate.family in ("iban", "email", "phone", "url")), "phrase": float(candidate.family == "text")}
+    typed = candidate.family in ("email", "phone", "url") or (candidate.family == "iban" and iban_checks(text))
+    seen = {"typed": float(typed), "phrase": float(candidate.family == "text")}
     if query.shape:
         seen["shape" if shape(text) == shape(re.sub(r"\s", "", query.shape)) else "off_shape"] = 1.0
     if query.digits:

@@ -318,7 +318,7 @@ def drop_included(rows: list[RawRow], text_column: int | None) -> list[RawRow]:
 
     def is_included(row: RawRow) -> bool:
         cell = row.lines[0].cells.get(text_column)
-        indented = bool(cell) and cell[0].box.x0 > usual + 0.7 * row.page.unit
+        indented = cell is not None and cell[0].box.x0 > usual + 0.7 * row.page.unit
         return indented and _INCLUDED.match(row.lines[0].text(text_column)) is not None
 
     return [r for r in rows if not is_included(r)]

@@ -19,7 +19,7 @@ _NO = frozenset("no n false nein non nee ☐ [] () unchecked falsch faux 0 off".
 EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 URL = re.compile(r"(?:https?://|www\.)[^\s,;]+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|de|fr|nl|it|es|eu|co\.uk|io|info|ch|at|be|us|ca|my|in)\b(?:/\S*)?", re.I)
 PHONE = re.compile(r"\+?\(?\d[\d\s()./–-]{5,20}\d")
-IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:\s?[A-Z0-9]{2,4}){3,8}\b")
+IBAN = re.compile(r"(?:\b|(?<=IBAN))[A-Z]{2}\d{2}(?:\s?[A-Z0-9]{2,4}){3,8}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,14 @@ def _clock(match: re.Match[str]) -> str:
     if match[4]:
         hour = hour % 12 + (12 if match[4].lower().startswith("p") else 0)
     return f"{hour:02}:{match[2]}:{match[3] or '00'}"
+
+
+def iban_checks(text: str) -> bool:
+    """Whether the check digits of an IBAN are right (ISO 13616: the rearranged number is 1 modulo 97)."""
+    compact = re.sub(r"\s", "", text.upper())
+    if not re.fullmatch(r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}", compact):
+        return False
+    return int("".join(str(int(c, 36)) for c in compact[4:] + compact[:4])) % 97 == 1
 
 
 def read_boolean(text: str) -> bool | None:
