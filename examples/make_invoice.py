@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from reportlab.lib.colors import HexColor
 from reportlab.lib.pagesizes import A4
@@ -38,10 +39,11 @@ def draw(path: Path) -> None:
     canvas.save()
 
 
-def _text(canvas: Canvas, x: float, y: float, text: str, *, size: float = 9.5, bold: bool = False, color: HexColor = INK, right: bool = False) -> None:
-    canvas.setFont("Helvetica-Bold" if bold else "Helvetica", size)
-    canvas.setFillColor(color)
-    (canvas.drawRightString if right else canvas.drawString)(x, y, text)
+def _text(canvas: Canvas, x: float, y: float, text: str, **style: Any) -> None:
+    """Write `text` with its left end, or with right=True its right end, at x. style: size, bold, color, right."""
+    canvas.setFont("Helvetica-Bold" if style.get("bold") else "Helvetica", style.get("size", 9.5))
+    canvas.setFillColor(style.get("color", INK))
+    (canvas.drawRightString if style.get("right") else canvas.drawString)(x, y, text)
 
 
 def _letterhead(canvas: Canvas) -> None:
@@ -80,7 +82,8 @@ def _items(canvas: Canvas) -> float:
     canvas.setFillColor(ACCENT)
     canvas.rect(LEFT, y - 7, RIGHT - LEFT, 22, stroke=0, fill=1)
     titles = {
-        "pos": "#", "number": "Article", "description": "Description", "quantity": "Quantity", "price": "Unit price", "amount": "Amount EUR",
+        "pos": "#", "number": "Article", "description": "Description",
+        "quantity": "Quantity", "price": "Unit price", "amount": "Amount EUR",
     }  # fmt: skip
     white = HexColor("#ffffff")
     for name, title in titles.items():
