@@ -144,19 +144,22 @@ def _outcomes(job: Job, extractor: Extractor, documents: Sequence[Input]) -> Gen
 def _parallel_outcomes(job: Job, todo: Iterator[Input]) -> Generator[Outcome, None, None]:
     """Outcomes from several processes, since engines are bound by the processor."""
     pool = ProcessPoolExecutor(job.jobs, initializer=_start_process, initargs=(job,))
-    ahead: deque[tuple[Input, Future[Outcome]]] = deque()
+    ahead: deque[Input] = deque()
+    futures: deque[Future[Outcome]] = deque()
     try:
         while True:
             for document in islice(todo, 2 * job.jobs - len(ahead)):
-                ahead.append((document, pool.submit(_extract_in_process, document)))
+                ahead.append(document)  # before the attempt, which fails when a process is lost
+                futures.append(pool.submit(_extract_in_process, document))
             if not ahead:
                 return
-            yield ahead[0][1].result()
+            outcome = futures.popleft().result()
             ahead.popleft()
+            yield outcome
     except BrokenProcessPool:
         log.warning("a process of --jobs was lost, perhaps for lack of memory; going on with one")
         extractor = _extractor_of(job)
-        for document, _ in ahead:
+        for document in ahead:
             yield _extract(job, extractor, document)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
