@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import enum
+import os
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from pagelift import __version__
 from pagelift.commands import ExitCode, say, set_up_streams
 from pagelift.core import ConfigError, EngineError, Limits, PageliftError, SchemaError
+
+if TYPE_CHECKING:
+    from pagelift.extract import LocalModel
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = "Exit codes: 0 all fine, 1 usage, 2 nothing succeeded, 3 schema refused, 4 some inputs failed."
@@ -28,6 +32,10 @@ schema_app = typer.Typer(
     help="Check, infer and save schemas.", epilog=EPILOG, context_settings=SETTINGS, rich_markup_mode=None, no_args_is_help=True
 )
 app.add_typer(schema_app, name="schema")
+models_app = typer.Typer(
+    help="List, fetch and describe models.", epilog=EPILOG, context_settings=SETTINGS, rich_markup_mode=None, no_args_is_help=True
+)
+app.add_typer(models_app, name="models")
 
 
 class Format(enum.StrEnum):
@@ -45,6 +53,13 @@ class Ocr(enum.StrEnum):
     auto = "auto"
     never = "never"
     always = "always"
+
+
+class Backend(enum.StrEnum):
+    auto = "auto"
+    cpu = "cpu"
+    mlx = "mlx"
+    reference = "reference"
 
 
 class Done(SystemExit):
@@ -95,7 +110,12 @@ def extract(  # noqa: PLR0913, PLR0917
         list[str], typer.Argument(metavar="INPUT", help="PDF or image files, folders (searched to the bottom), - for standard input.")
     ],
     schema: Annotated[str, typer.Option("--schema", "-s", metavar="S", help="JSON Schema: a file, inline JSON, or a saved name.")],
-    engine: Annotated[str, typer.Option(metavar="NAME", help="What reads the values: auto, layout.")] = "auto",
+    engine: Annotated[str, typer.Option(metavar="NAME", help="What reads the values: auto, layout, vlm.")] = "auto",
+    model: Annotated[
+        str | None, typer.Option(metavar="M", help="For vlm: a checkpoint folder or a cached hub id. Default: PAGELIFT_MODEL, config.toml.")
+    ] = None,
+    backend: Annotated[Backend, typer.Option(help="For vlm: what runs the model.")] = Backend.auto,
+    prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="For vlm: the text to ask with, {schema} in it.")] = None,
     pages: Annotated[str | None, typer.Option(metavar="PAGES", help="Pages to read, from 1, such as 1-3,7,12-. Default: all.")] = None,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Add for every value where it was read, as printed, with confidence.")
@@ -146,9 +166,74 @@ def extract(  # noqa: PLR0913, PLR0917
     )  # fmt: skip
     job = command.Job(
         inputs, schema, engine, pages, command.read_password(password_file) if password_file else password, evidence, annotate, out,
-        format.value if format else None, nulls.value, ocr.value, strict, jobs, limits,
+        format.value if format else None, nulls.value, ocr.value, strict, jobs, limits, _local(engine, model, backend, prompt),
     )  # fmt: skip
     raise Done(command.run(job))
+
+
+def _local(engine: str, model: str | None, backend: Backend, prompt: Path | None) -> LocalModel | None:
+    """The model that was asked for; PAGELIFT_MODEL counts only for engines that can use one."""
+    from pagelift.extract import LocalModel
+
+    if engine in ("auto", "vlm"):
+        model = model or os.environ.get("PAGELIFT_MODEL") or None
+    asked = LocalModel(model, backend.value, str(prompt) if prompt else None)
+    return None if asked == LocalModel() else asked
+
+
+@app.command(epilog=EPILOG, short_help="Ask a model about pictures.")
+def generate(  # noqa: PLR0913, PLR0917
+    model: Annotated[
+        str, typer.Option("--model", "-m", metavar="M", envvar="PAGELIFT_MODEL", help="A checkpoint folder or a cached hub id.")
+    ],
+    prompt: Annotated[str, typer.Option("--prompt", "-p", metavar="TEXT", help="What to ask, or @FILE to read it from.")],
+    image: Annotated[
+        list[str] | None, typer.Option("--image", "-i", metavar="FILE", help="A picture or PDF, before the text; may be repeated.")
+    ] = None,
+    video: Annotated[
+        list[Path] | None, typer.Option(metavar="PATH", help="A video, animated picture or folder of frames; may be repeated.")
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of the answer at most.")] = 4096,
+    temperature: Annotated[float, typer.Option(min=0, metavar="T", help="0 takes the likeliest token every time.")] = 0.0,
+    top_p: Annotated[float, typer.Option(metavar="P", help="Draw from the likeliest tokens that have this probability together.")] = 1.0,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Makes draws repeatable.")] = None,
+    backend: Annotated[Backend, typer.Option(help="What runs the model.")] = Backend.auto,
+) -> None:
+    """Ask a model about pictures: the answer on standard output as it comes, statistics on standard error.
+
+    Only the checkpoint's own preprocessor and chat template are used. Nothing is fetched; see `pagelift models pull`.
+    """
+    from pagelift.commands import generate as command
+    from pagelift.runtime import Sampling
+
+    sampling = Sampling(temperature, top_p, seed, max_tokens)
+    raise Done(command.run(command.Job(model, prompt, tuple(image or ()), tuple(video or ()), backend.value, sampling)))
+
+
+@models_app.command("list", epilog=EPILOG)
+def models_list() -> None:
+    """List the models that are known or in the cache: id, size, whether it is in the cache."""
+    from pagelift.commands import models
+
+    raise Done(models.list_models())
+
+
+@models_app.command("pull", epilog=EPILOG, short_help="Fetch a model into the cache.")
+def models_pull(
+    name: Annotated[str, typer.Argument(metavar="ID", help="Hub id such as datalab-to/lift, or ID@REVISION.")],
+) -> None:
+    """Show the licence of a model's weights, fetch it into the cache, and print its folder."""
+    from pagelift.commands import models
+
+    raise Done(models.pull(name))
+
+
+@models_app.command("show", epilog=EPILOG, short_help="Describe a checkpoint.")
+def models_show(name: Annotated[str, typer.Argument(metavar="M", help="A checkpoint folder or a cached hub id.")]) -> None:
+    """Describe a checkpoint: architecture, layout, size, bits per weight."""
+    from pagelift.commands import models
+
+    raise Done(models.show(name))
 
 
 @schema_app.command("check", epilog=EPILOG, short_help="Report what becomes of each keyword of a schema.")

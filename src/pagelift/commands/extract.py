@@ -25,7 +25,7 @@ from pagelift.core import ConfigError, DocumentError, Extraction, Limits, Pageli
 from pagelift.core.annotate import annotated_pages, as_png
 from pagelift.core.files import write_atomic
 from pagelift.documents.open import OcrMode
-from pagelift.extract import Extractor
+from pagelift.extract import Extractor, LocalModel
 from pagelift.extract.pages import parse_pages
 from pagelift.schema import Schema
 from pagelift.schema.schema import Nulls
@@ -51,6 +51,7 @@ class Job:
     strict: bool = False
     jobs: int = 1
     limits: Limits = field(default_factory=Limits)
+    model: LocalModel | None = None
 
 
 def read_password(file: Path) -> str:

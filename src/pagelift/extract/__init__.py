@@ -3,5 +3,6 @@
 from pagelift.extract.engines import ENGINES, Engine, ExtractOptions, ReadablePage, load_engine
 from pagelift.extract.extractor import Extractor, extract
 from pagelift.extract.pages import select_pages
+from pagelift.extract.settings import LocalModel
 
-__all__ = ["ENGINES", "Engine", "ExtractOptions", "Extractor", "ReadablePage", "extract", "load_engine", "select_pages"]
+__all__ = ["ENGINES", "Engine", "ExtractOptions", "Extractor", "LocalModel", "ReadablePage", "extract", "load_engine", "select_pages"]

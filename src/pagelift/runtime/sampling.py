@@ -57,8 +57,9 @@ class Token:
 
 def sample(logits: Logits, sampling: Sampling, generator: np.random.Generator) -> Token:
     """Choose a token by logits (vocabulary,). Raises EngineError when they are not numbers."""
-    shifted = logits.astype(np.float64)
-    shifted -= shifted.max()
+    with np.errstate(invalid="ignore"):  # infinities are found by their sum
+        shifted = logits.astype(np.float64)
+        shifted -= shifted.max()
     if not math.isfinite(total := float(np.exp(shifted).sum())):
         raise EngineError("the model's output is not a number; the weights are damaged or the backend is at fault")
     logprobs = shifted - math.log(total)
