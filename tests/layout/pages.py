@@ -21,7 +21,7 @@ CHARACTER = 0.5  # width of a character and of half a space, in font sizes
 LEFT_PT = 50.0
 PITCH_PT = 14.0
 SLACK_PT = 0.01  # rounding
-GLYPHS = frozenset(["☑", "☒", "☐", "✓", "✔", "✗", "✘", "■", "□", "●", "○", "[x]", "[X]", "(x)", "(X)", "[]", "()"])
+GLYPHS = frozenset(["☑", "☒", "☐", "✓", "✔", "✗", "✘", "■", "□", "●", "○", "[x]", "[X]", "(x)", "(X)", "[]", "()", "["])
 
 Cells = str | Mapping[float, str]
 """Left edge in points (negative: right edge) to text; a plain text starts at LEFT_PT."""
