@@ -19,15 +19,22 @@ _EDGE = " .,;:()[]*|"
 _GLUED_VALUE = re.compile(r"^(.*[^\W\d_)#.][:#=.]?\s?)([-$€£(]*(?:RM)?\d[\d.,']*\)?)$")
 _RANGE = re.compile(r"\s*(?:-|–|—|~|to|bis|through|thru|until|au|al|a|/|\.\.|,)?\s*(?:end:?|end date:?)?\s*", re.I)
 _ID = re.compile(r"[\w./#&-]*\d[\w./#&-]*(?:\s?[-/]\s?|\s)(?:[A-Z]{1,2} )?[\w./-]*\d[\w./-]*(?: (?:[A-Z]|\d+))*|\d+ [A-Z]")
-_REGISTRATION = re.compile(r"\s*[\[(][^()\[\]]*\d[^()\[\]]*[\])]?\s*$|\s+(?:Co\.?|Company)?\s*(?:Reg\.?|Registration)?\s*(?:No\.?|Nr\.?)[:.]?\s*[\w-]*\d[\w-]*$", re.I)
+_REGISTRATION = re.compile(
+    r"\s*[\[(][^()\[\]]*\d[^()\[\]]*[\])]?\s*$|\s+(?:Co\.?|Company)?\s*(?:Reg\.?|Registration)?\s*(?:No\.?|Nr\.?)[:.]?\s*[\w-]*\d[\w-]*$",
+    re.I,
+)
 _SALUTATION = re.compile(r"(?:herrn?|frau|firma|fa\.?|mr\.?|mrs\.?|ms\.?|m\.|mme|monsieur|madame|dr\.?|an|to|attn:?|z\.\s?hd\.?)", re.I)
 
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A span that could be a value. start, end: tokens of `segment` (end exclusive). text: as it would be returned.
-    before: text in the first token that stands before the value ("No.:" of "No.:123"). range_part: 1 or 2 for the
-    first or second date of a range. trimmed: a registration number behind the name was left out. is_form: the value of a form field. part: of an address, for places. lines: segments of a block or a wrapped value."""
+    """A span that could be a value.
+
+    start, end: tokens of `segment` (end exclusive). text: as it would be returned. before: text in the first token that stands
+    before the value ("No.:" of "No.:123"). range_part: 1 or 2 for the first or second date of a range. trimmed: a
+    registration number behind the name was left out. is_form: the value of a form field. part: of an address, for places.
+    lines: segments of a block or a wrapped value. labels: texts that may name it, with weight and relation.
+    """
 
     family: Family
     segment: Segment
@@ -93,7 +100,9 @@ def _dates(segments: list[Segment], locale: Locale) -> list[Candidate]:
         segment, start = owners[span.start]
         last_segment, last = owners[span.end - 1]
         end = last + 1 if last_segment is segment else len(segment.tokens)
-        candidate = Candidate("date", segment, start, end, text[span.start : span.end].strip(" -–"), iso=span.iso(), ambiguous=span.ambiguous)
+        candidate = Candidate(
+            "date", segment, start, end, text[span.start : span.end].strip(" -–"), iso=span.iso(), ambiguous=span.ambiguous
+        )
         candidate.before = _before(segment.tokens[start].text, candidate.text.split()[0])
         candidate.range_part = part
         if not part and found and not found[-1][1].range_part and _RANGE.fullmatch(text[found[-1][0].end : span.start]):
@@ -170,7 +179,13 @@ def _identifiers(segment: Segment) -> Iterator[Candidate]:
 
 
 def _patterns(segment: Segment) -> Iterator[Candidate]:
-    families: tuple[tuple[Family, re.Pattern[str]], ...] = (("email", EMAIL), ("url", URL), ("iban", IBAN), ("phone", PHONE), ("time", TIME))
+    families: tuple[tuple[Family, re.Pattern[str]], ...] = (
+        ("email", EMAIL),
+        ("url", URL),
+        ("iban", IBAN),
+        ("phone", PHONE),
+        ("time", TIME),
+    )
     for family, pattern in families:
         for match in pattern.finditer(segment.text):
             start, end = token_range(segment, match.start(), match.end())

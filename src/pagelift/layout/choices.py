@@ -36,7 +36,9 @@ def printed_enum(query: Query, pages: Sequence[PageLayout]) -> list[Answer]:
             whole = start == 0 and end == len(segment.tokens)
             size = min(segment.height / page.unit - 1, 1.0)
             score = 0.5 + 1.5 * label + 0.3 * (1 - candidate.box.top / page.height) + 0.3 * whole + 0.3 * size - 0.2 * (page.number - 1)
-            answers.append(Answer(value, candidate.text, page.number, union(w.box for w in candidate.words), score, "printed", tuple(candidate.words)))
+            answers.append(
+                Answer(value, candidate.text, page.number, union(w.box for w in candidate.words), score, "printed", tuple(candidate.words))
+            )
     return answers
 
 
@@ -66,14 +68,18 @@ def _occurrences(page: PageLayout, wanted: dict[str, Json]) -> Iterator[tuple[Se
                     break
 
 
-def currency_answers(query: Query, pages: Sequence[PageLayout], locale: Locale, labelled: Sequence[Scored]) -> list[Answer]:
+def currency_answers(pages: Sequence[PageLayout], locale: Locale, labelled: Sequence[Scored]) -> list[Answer]:
     """The currency beside a label that asks for it, else the currency of most amounts."""
     answers = []
     for option in labelled:
         code = read_currency(option.candidate.text) if len(option.candidate.text) <= 12 else None
         if code and option.label > 0.5:
             words = option.candidate.words
-            answers.append(Answer(code, option.candidate.text, option.candidate.page.number, union(w.box for w in words), 2.0 + option.label, "labelled"))
+            answers.append(
+                Answer(
+                    code, option.candidate.text, option.candidate.page.number, union(w.box for w in words), 2.0 + option.label, "labelled"
+                )
+            )
     if locale.currency:
         for page in pages:
             for segment in page.segments:

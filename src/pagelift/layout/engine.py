@@ -16,6 +16,7 @@ from pagelift.core import Box, Field, Json, PageContent, Proposal, union
 from pagelift.evidence import find_dates
 from pagelift.layout.candidates import Candidate, Family, page_candidates
 from pagelift.layout.choices import currency_answers, form_enum, printed_enum
+from pagelift.layout.features import DocumentFacts, block_heads
 from pagelift.layout.forms import form_candidates
 from pagelift.layout.labels import collect_labels
 from pagelift.layout.lines import PageLayout, analyse_page
@@ -23,7 +24,7 @@ from pagelift.layout.lists import read_list
 from pagelift.layout.marks import Answer, Mark, boolean_answers, checked_options, enum_answers, find_marks
 from pagelift.layout.places import place_candidates
 from pagelift.layout.query import Query, Table, plan
-from pagelift.layout.scoring import DocumentFacts, Scored, answers, block_heads, score
+from pagelift.layout.scoring import Scored, answers, score
 from pagelift.layout.solve import Choice, solve
 from pagelift.layout.tables import Row, TableResult, find_tables
 from pagelift.layout.values import Locale, infer_locale, plain, read_value
@@ -73,7 +74,9 @@ def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayou
     candidates = _candidates(pages, run.locale)
     filled = sum(f.kind == "text" and bool(f.value.strip()) for p in pages for f in p.content.form_fields)
     heads = frozenset(h for p in pages for h in block_heads(p))
-    facts = DocumentFacts(_amounts(candidates), len(pages), form=filled >= 3, table_tokens=in_tables, block_heads=heads, distinct=_distinct(candidates))
+    facts = DocumentFacts(
+        _amounts(candidates), len(pages), form=filled >= 3, table_tokens=in_tables, block_heads=heads, distinct=_distinct(candidates)
+    )
     marks = [m for p in pages for m in find_marks(p)]
     choices, taken = [], set[int]()
     for query in queries:
@@ -151,7 +154,7 @@ def _best_answer(
         found = enum_answers(query, marks) or form_enum(query, candidates) or printed_enum(query, pages)
     else:
         texts = [score(query, c, facts) for c in candidates if c.family == "text"]
-        found = currency_answers(query, pages, run.locale, texts)
+        found = currency_answers(pages, run.locale, texts)
     return max(found, key=lambda a: a.score, default=None)
 
 
@@ -168,7 +171,13 @@ def _store_choice(run: _Run, choice: Choice) -> None:
     query, pick = choice.query, choice.pick
     if pick is None or not pick.candidate.text:
         best = max((o.score for o in choice.options), default=-1.0)
-        reason = "the form field is blank" if pick else "no value with a matching label" if choice.options else "no value of this type on the page"
+        reason = (
+            "the form field is blank"
+            if pick
+            else "no value with a matching label"
+            if choice.options
+            else "no value of this type on the page"
+        )
         confidence = 0.95 if pick else 1 / (1 + math.exp(-2 * (choice.threshold - best)))
         _put(run, query, Field(query.pointer, None, "absent", confidence=confidence, reason=reason))
         return
@@ -180,7 +189,11 @@ def _store_choice(run: _Run, choice: Choice) -> None:
     box, boxes = _boxes(pick.candidate)
     page = pick.candidate.page.number
     if value is None:
-        _put(run, query, Field(query.pointer, None, "unreadable", raw, page, box, boxes, confidence, "printed, but not readable as the type asked for"))
+        _put(
+            run,
+            query,
+            Field(query.pointer, None, "unreadable", raw, page, box, boxes, confidence, "printed, but not readable as the type asked for"),
+        )
         return
     _put(run, query, Field(query.pointer, value, "found", raw, page, box, boxes, confidence))
 
@@ -205,10 +218,8 @@ def _boxes(candidate: Candidate) -> tuple[Box | None, tuple[Box, ...]]:
     words = candidate.words
     if not words:
         return None, ()
-    if candidate.lines:
-        boxes = tuple(union(t.word.box for t in s.tokens) for s in candidate.lines)
-    else:
-        boxes = (union(w.box for w in words),)
+    by_line = [[t.word.box for t in s.tokens] for s in candidate.lines] or [[w.box for w in words]]
+    boxes = tuple(map(union, by_line))
     return union(boxes), boxes
 
 

@@ -31,7 +31,7 @@ def form_candidates(page: PageLayout, locale: Locale) -> list[Candidate]:
 def _field_candidates(page: PageLayout, field: FormField, value: str, run: list[FormField], locale: Locale) -> Iterator[Candidate]:
     tokens = [t for s in page.segments for t in s.tokens if t.word.source == "form" and any(_inside(t.box, f.box) for f in run)]
     segment = Segment(tokens, field.box, page, line=_nearest_line(page, field.box), text=value, height=page.unit)
-    labels = _labels(page, field, run)
+    labels = _labels(page, field)
     families: list[Candidate] = [Candidate("text", segment, 0, len(tokens), re.sub(r"\s*[\r\n]+\s*", ", ", value))]
     if not value or not tokens:
         families[0].text = ""
@@ -41,7 +41,9 @@ def _field_candidates(page: PageLayout, field: FormField, value: str, run: list[
         if number is not None:
             families.append(Candidate("number", segment, 0, len(tokens), value, number))
         if span is not None:
-            families.append(Candidate("date", segment, 0, len(tokens), value[span.start : span.end], iso=span.iso(), ambiguous=span.ambiguous))
+            families.append(
+                Candidate("date", segment, 0, len(tokens), value[span.start : span.end], iso=span.iso(), ambiguous=span.ambiguous)
+            )
         if re.search(r"\d", value) or len(value) <= 4:
             families.append(Candidate("id", segment, 0, len(tokens), value))
         for pattern in ("email", "url", "iban", "phone"):
@@ -51,14 +53,19 @@ def _field_candidates(page: PageLayout, field: FormField, value: str, run: list[
         yield candidate
 
 
-def _labels(page: PageLayout, field: FormField, run: list[FormField]) -> list[tuple[str, float, str]]:
+def _labels(page: PageLayout, field: FormField) -> list[tuple[str, float, str]]:
     box, unit = field.box, page.unit
     labels = [(field.label, 1.0, "form")] if field.label else []
     name = split_name(re.sub(r"\[\d+\]", "", field.name.rsplit(".", 1)[-1]))
     if len(re.sub(r"[\d\W]|field|text|f", "", name.lower())) >= 3:
         labels.append((name, 0.9, "name"))
     printed = [s for s in page.segments if not all(t.word.source == "form" for t in s.tokens) and not is_numeric(s.text)]
-    row = [t for s in page.segments for t in s.tokens if t.word.source != "form" and t.box.x0 < box.x0 and t.box.overlap_y(box) > 0.3 * t.height]
+    row = [
+        t
+        for s in page.segments
+        for t in s.tokens
+        if t.word.source != "form" and t.box.x0 < box.x0 and t.box.overlap_y(box) > 0.3 * t.height
+    ]
     left: list[Token] = []
     for token in sorted(row, key=lambda t: -t.box.x1):
         if left and left[-1].box.x0 - token.box.x1 > 1.5 * unit:
@@ -83,11 +90,16 @@ def _main_clause(text: str) -> str:
 
 def _digit_runs(fields: list[FormField]) -> Iterator[list[FormField]]:
     """Neighbouring fields on one height that hold the parts of one number, as in ddd-dd-dddd."""
-    parts = sorted((f for f in fields if f.kind == "text" and re.fullmatch(r"\d{1,9}", f.value.strip())), key=lambda f: (round(f.box.center_y / 4), f.box.x0))
+    parts = sorted(
+        (f for f in fields if f.kind == "text" and re.fullmatch(r"\d{1,9}", f.value.strip())),
+        key=lambda f: (round(f.box.center_y / 4), f.box.x0),
+    )
     run: list[FormField] = []
     for a, b in itertools.pairwise([*parts, None]):
         run = run or ([a] if a else [])
-        joined = a is not None and b is not None and abs(a.box.center_y - b.box.center_y) < 4 and 0 <= b.box.x0 - a.box.x1 < 1.5 * a.box.height
+        joined = (
+            a is not None and b is not None and abs(a.box.center_y - b.box.center_y) < 4 and 0 <= b.box.x0 - a.box.x1 < 1.5 * a.box.height
+        )
         if joined and b is not None:
             run.append(b)
         else:

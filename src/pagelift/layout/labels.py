@@ -13,9 +13,12 @@ from pagelift.layout.query import Query, Terms
 from pagelift.layout.values import plain
 
 _OTHER_TYPES: dict[str, frozenset[str]] = {
-    "number": frozenset({"number", "date", "name", "phone"}), "date": frozenset({"number", "amount", "name"}), "id": frozenset({"date", "amount"}),
-    "name": frozenset({"date", "number", "amount", "phone", "email", "time"}), "address": frozenset({"date", "number", "email", "phone"}),
-}  # fmt: skip
+    "number": frozenset({"number", "date", "name", "phone"}),
+    "date": frozenset({"number", "amount", "name"}),
+    "id": frozenset({"date", "amount"}),
+    "name": frozenset({"date", "number", "amount", "phone", "email", "time"}),
+    "address": frozenset({"date", "number", "email", "phone"}),
+}
 """Words of a label that promise a value of another kind."""
 _CONNECTOR = re.compile(r"[\W_]*(?:vom|von|dated|of|from|du|le|am|on|the|date|del|van|den|di|in|den|à|-)?[\W_]*", re.I)
 LABEL_LENGTH = 80
@@ -47,7 +50,9 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
     above = [s for s in segment.above if min(box.x1, s.box.x1) > max(box.x0, s.box.x0)] or segment.above
     for k, other in enumerate(above):
         gap = (segment.box.top - other.box.bottom) / unit
-        strength = (0.9 if k == 0 else 0.6) * (0.6 if labelled else 1.0) * (0.6 if len(other.tokens) > 6 and not other.text.endswith(":") else 1.0)
+        strength = (
+            (0.9 if k == 0 else 0.6) * (0.6 if labelled else 1.0) * (0.6 if len(other.tokens) > 6 and not other.text.endswith(":") else 1.0)
+        )
         yield _column_part(other, box.center_x), strength * max(0.2, 1 - gap / 14), "above"
     yield from _grid(candidate, inline or (named.text if named is not None else ""))
     heading = _row_heading(segment)
@@ -99,7 +104,7 @@ def _column_part(segment: Segment, center_x: float) -> str:
 
 
 def _row_heading(segment: Segment) -> Segment | None:
-    """The heading of a group of label-value lines: the nearest line above that stands alone, further left and bolder or ends with a colon."""
+    """The heading of a group of lines: the nearest line above that stands alone, not further right, bolder or with a colon."""
     page = segment.page
     label = segment.line_segments[0]
     for line in reversed(page.lines[max(0, segment.line - 8) : segment.line]):
@@ -107,8 +112,10 @@ def _row_heading(segment: Segment) -> Segment | None:
         alone = len(line.segments) == 1 and len(first.tokens) <= 6 and not is_numeric(first.text)
         if first.height > 1.7 * page.unit:
             return None  # the document's title names no group
-        if alone and first.box.x0 <= segment.box.x0 + page.unit and (
-            first.bold > 0.5 > label.bold or first.text.endswith(":") or first.height > 1.15 * max(label.height, page.unit)
+        if (
+            alone
+            and first.box.x0 <= segment.box.x0 + page.unit
+            and (first.bold > 0.5 > label.bold or first.text.endswith(":") or first.height > 1.15 * max(label.height, page.unit))
         ):
             return first
     return None

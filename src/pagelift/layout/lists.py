@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from pagelift.core import Json
 from pagelift.layout.candidates import Candidate
+from pagelift.layout.features import DocumentFacts
 from pagelift.layout.lines import Segment, block_below
 from pagelift.layout.query import Query
-from pagelift.layout.scoring import DocumentFacts, score
+from pagelift.layout.scoring import score
 from pagelift.layout.values import Locale, read_value
 
 _SEPARATOR = re.compile(r"\s*[,;|•·]\s+|\s*[;|•·]\s*|\s+/\s+|\s+–\s+")
@@ -36,7 +37,7 @@ def read_list(query: Query, candidates: Sequence[Candidate], locale: Locale, fac
 def _lines(candidate: Candidate) -> list[Candidate]:
     """The span itself, or, when its label stands above it, all lines of the block."""
     relation = max(candidate.labels, key=lambda entry: entry[1], default=("", 0.0, ""))[2]
-    if candidate.is_form or relation in ("inline", "left", "row") and candidate.start:
+    if candidate.is_form or (relation in ("inline", "left", "row") and candidate.start):
         return [candidate]
     lines = block_below(candidate.segment, limit=40)
     return [Candidate("text", s, 0, len(s.tokens), s.text) for s in lines if not _is_heading(s, candidate.segment)]
@@ -44,5 +45,3 @@ def _lines(candidate: Candidate) -> list[Candidate]:
 
 def _is_heading(segment: Segment, first: Segment) -> bool:
     return segment is not first and segment.bold > 0.5 > first.bold
-
-

@@ -104,7 +104,9 @@ def _mark(page: PageLayout, box: Box, checked: bool, field: FormField, boxes: li
             break
         option.append(token)
     left = sorted((t for t in row if t.box.x1 <= box.x0 + 2), key=lambda t: t.box.x0)
-    above = [s for s in page.segments if s.box.bottom <= box.top + 2 and box.top - s.box.bottom < 6 * page.unit and s.box.overlap_x(box) > 0]
+    above = [
+        s for s in page.segments if s.box.bottom <= box.top + 2 and box.top - s.box.bottom < 6 * page.unit and s.box.overlap_x(box) > 0
+    ]
     heading = " ".join(t.text for t in left[-8:]) or (above[-1].text if above else "")
     text = " ".join(t.text for t in option) or field.label
     return Mark(checked, page, box, text, " ".join([field.label, heading]), [t.word for t in option], field.value)
@@ -122,7 +124,11 @@ def enum_answers(query: Query, marks: Sequence[Mark]) -> list[Answer]:
             continue
         value, fit = max(((v, _option_fit(v, mark)) for v in query.node.enum or ()), key=lambda p: p[1], default=(None, 0.0))
         if value is not None and fit >= 0.5:
-            answers.append(Answer(value, mark.option, mark.page.number, mark.box, 1.0 + fit + max(0.0, match_label(query, mark.heading)), "checked box"))
+            answers.append(
+                Answer(
+                    value, mark.option, mark.page.number, mark.box, 1.0 + fit + max(0.0, match_label(query, mark.heading)), "checked box"
+                )
+            )
     return answers
 
 
@@ -154,12 +160,14 @@ def boolean_answers(query: Query, marks: Sequence[Mark]) -> list[Answer]:
             continue
         fit = max(match_label(query, mark.option), 0.8 * match_label(query, split_name(mark.export)))
         if fit > 0.45:
-            answers.append(Answer(mark.checked, mark.option, mark.page.number, mark.box, fit, "checked box" if mark.checked else "box not checked"))
+            answers.append(
+                Answer(mark.checked, mark.option, mark.page.number, mark.box, fit, "checked box" if mark.checked else "box not checked")
+            )
     return answers
 
 
 def checked_options(query: Query, marks: Sequence[Mark]) -> list[Answer]:
-    """Entries of an array that stand beside checked boxes: of a group that its heading names, or all where the schema asks for checked ones."""
+    """Entries of an array beside checked boxes: of a group whose heading names it, or all where the schema asks for checked ones."""
     asks = bool(re.search(r"\b(?:check|tick|select|chosen|cross)", query.description.lower()))
     found = []
     for mark in marks:

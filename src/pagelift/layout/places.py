@@ -10,18 +10,18 @@ from pagelift.layout.lines import Segment
 from pagelift.layout.query import Part
 from pagelift.layout.values import plain
 
-
 _COUNTRIES = frozenset(
     plain(name)
-    for name in """Argentina|Australia|Austria|Österreich|Autriche|Bangladesh|Belgium|Belgien|Belgique|België|Brazil|Brasil|Brasilien|Bulgaria|Canada|Kanada|Chile|
-    China|Colombia|Croatia|Czech Republic|Czechia|Tschechien|Denmark|Dänemark|Danmark|Egypt|Estonia|Finland|Finnland|France|Frankreich|Germany|Deutschland|
-    Allemagne|Alemania|Germania|Duitsland|Greece|Griechenland|Hong Kong|Hungary|Ungarn|Iceland|India|Indien|Indonesia|Ireland|Irland|Israel|Italy|Italien|
-    Italia|Italie|Japan|Japon|Kenya|Korea|South Korea|Latvia|Lithuania|Luxembourg|Luxemburg|Malaysia|Malta|Mexico|México|Morocco|Netherlands|The Netherlands|
-    Niederlande|Nederland|Pays-Bas|New Zealand|Nigeria|Norway|Norwegen|Norge|Pakistan|Peru|Philippines|Poland|Polen|Polska|Portugal|Romania|Rumänien|Russia|
-    Saudi Arabia|Serbia|Singapore|Slovakia|Slovenia|Slowenien|South Africa|Spain|Spanien|España|Espagne|Spagna|Sweden|Schweden|Sverige|Switzerland|Schweiz|
-    Suisse|Svizzera|Taiwan|Thailand|Türkiye|Turkey|Türkei|Ukraine|United Arab Emirates|UAE|United Kingdom|UK|Great Britain|Royaume-Uni|Großbritannien|
-    England|Scotland|Wales|United States|United States of America|USA|U.S.A.|États-Unis|Vietnam""".split("|")
-    for name in [name.strip()]
+    for name in """Argentina|Australia|Austria|Österreich|Autriche|Bangladesh|Belgium|Belgien|Belgique|België|Brazil|Brasil|Brasilien|
+    Bulgaria|Canada|Kanada|Chile|China|Colombia|Croatia|Czech Republic|Czechia|Tschechien|Denmark|Dänemark|Danmark|Egypt|
+    Estonia|Finland|Finnland|France|Frankreich|Germany|Deutschland|Allemagne|Alemania|Germania|Duitsland|Greece|
+    Griechenland|Hong Kong|Hungary|Ungarn|Iceland|India|Indien|Indonesia|Ireland|Irland|Israel|Italy|Italien|Italia|Italie|
+    Japan|Japon|Kenya|Korea|South Korea|Latvia|Lithuania|Luxembourg|Luxemburg|Malaysia|Malta|Mexico|México|Morocco|
+    Netherlands|The Netherlands|Niederlande|Nederland|Pays-Bas|New Zealand|Nigeria|Norway|Norwegen|Norge|Pakistan|Peru|
+    Philippines|Poland|Polen|Polska|Portugal|Romania|Rumänien|Russia|Saudi Arabia|Serbia|Singapore|Slovakia|Slovenia|
+    Slowenien|South Africa|Spain|Spanien|España|Espagne|Spagna|Sweden|Schweden|Sverige|Switzerland|Schweiz|Suisse|Svizzera|
+    Taiwan|Thailand|Türkiye|Turkey|Türkei|Ukraine|United Arab Emirates|UAE|United Kingdom|UK|Great Britain|Royaume-Uni|
+    Großbritannien|England|Scotland|Wales|United States|United States of America|USA|U.S.A.|États-Unis|Vietnam""".split("|")
 )
 _CITY = r"(?P<city>[^\W\d_][^\d,;:|•·]*?)"
 _FORMS = (
@@ -30,7 +30,9 @@ _FORMS = (
     re.compile(rf"(?:^|,\s*){_CITY},?\s+(?P<postcode>[A-Z]{{1,2}}\d[A-Z\d]?\s?\d[A-Z]{{2}})\b"),
     re.compile(rf"(?:^|,\s*){_CITY}\s*[-–,]?\s+(?P<postcode>\d{{6}})\b"),
 )
-_STREET = re.compile(r"^[^:]*(?:\b\d{1,5}[a-z]?\b|straße|str\.|street|road|avenue|\bave\b|\brue\b|\bvia\b|\bcalle\b|weg\b|platz\b|lane\b)", re.I)
+_STREET = re.compile(
+    r"^[^:]*(?:\b\d{1,5}[a-z]?\b|straße|str\.|street|road|avenue|\bave\b|\brue\b|\bvia\b|\bcalle\b|weg\b|platz\b|lane\b)", re.I
+)
 
 
 def place_candidates(segment: Segment) -> Iterator[tuple[Part, Candidate]]:

@@ -13,24 +13,41 @@ from pagelift.layout import lexicon
 from pagelift.schema.nodes import Array, Node, Object, Scalar, Union
 
 Kind = Literal[
-    "number", "percent", "date", "datetime", "time", "boolean", "enum", "id", "iban", "email", "phone", "url", "currency", "address", "place", "name", "text"
+    "number", "percent", "date", "datetime", "time", "boolean", "enum", "id", "iban", "email", "phone", "url", "currency",
+    "address", "place", "name", "text",
 ]  # fmt: skip
 Path = tuple[str, ...]
 Part = Literal["street", "postcode", "city", "state", "country"]
 
 PART_WORDS: dict[str, Part] = {
-    "street": "street", "street address": "street", "address line 1": "street", "line1": "street", "strasse": "street",
-    "zip": "postcode", "zip code": "postcode", "postcode": "postcode", "postal code": "postcode", "post code": "postcode", "plz": "postcode",
-    "city": "city", "town": "city", "ort": "city", "ville": "city", "state": "state", "province": "state",
-    "country": "country", "land": "country", "pays": "country",
-}  # fmt: skip
+    **dict.fromkeys(("street", "street address", "address line 1", "line1", "strasse"), "street"),
+    **dict.fromkeys(("zip", "zip code", "postcode", "postal code", "post code", "plz"), "postcode"),
+    **dict.fromkeys(("city", "town", "ort", "ville"), "city"),
+    **dict.fromkeys(("state", "province"), "state"),
+    **dict.fromkeys(("country", "land", "pays"), "country"),
+}
 """Property names that ask for a part of an address."""
 
 _ISSUERS = frozenset(
-    """bank lab laboratory hotel institution university school college hospital clinic restaurant shop store merchant provider supplier insurer airline
-    utility issuer employer practice agency retailer vendor""".split()
+    """bank lab laboratory hotel institution university school college hospital clinic restaurant shop store merchant provider supplier
+    insurer airline utility issuer employer practice agency retailer vendor""".split()
 )
 """Nouns that name the kind of organisation whose letterhead a document carries."""
+
+_PARTIES = frozenset("seller buyer employer landlord tenant bank shipper consignee carrier account_holder".split())
+_NAMED = frozenset(
+    """name person contact employee patient doctor guest insured holder signatory manager passenger advertiser agency institution hotel
+    lab physician broker customer client issuer company business merchant store shop restaurant organization organisation organiser
+    vendor supplier""".split()
+)
+"""Words of a property name that ask for the name of a person or an organisation."""
+_FORMATS: dict[str, Kind] = {
+    "date": "date",
+    "date-time": "datetime",
+    "time": "time",
+    **dict.fromkeys(("email", "idn-email"), "email"),
+    **dict.fromkeys(("uri", "iri", "uri-reference"), "url"),
+}
 
 MAX_FIELDS = 2_000
 """More scalar properties than this are not looked for; the rest of a wider schema comes back null."""
@@ -147,7 +164,7 @@ def _walk(node: Node, path: Path, parents: tuple[Node, ...], context: frozenset[
         if isinstance(items, Scalar):
             yield _query(items, path, context, node)
         elif isinstance(items, Object) and not any(items is p for p in parents):
-            yield _table(node, items, path, (*parents, node), context)
+            yield _table(node, items, path, (*parents, node))
     else:
         yield _query(node, path, context, None)
 
@@ -156,7 +173,7 @@ def _first_option(node: Node) -> Node:
     return node.options[0] if isinstance(node, Union) and node.options else node
 
 
-def _table(array: Array, items: Object, path: Path, parents: tuple[Node, ...], context: frozenset[str]) -> Table:
+def _table(array: Array, items: Object, path: Path, parents: tuple[Node, ...]) -> Table:
     table = Table(path, array, lexicon.bag(split_name(path[-1]) if path else "") | lexicon.bag(_main_clause(array.description)), [], [])
     for found in _walk(items, (), parents, frozenset()):
         if isinstance(found, Table):
@@ -189,7 +206,7 @@ def _query(node: Scalar, path: Path, context: frozenset[str], array: Array | Non
     return query
 
 
-def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
+def _kind(query: Query) -> Kind:
     node, label = query.node, query.label
     words = set(query.words.split())
     text = (query.words + " " + _main_clause(query.description)).lower()
@@ -200,11 +217,8 @@ def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
     if "number" in node.types or "integer" in node.types:
         percent = re.search(r"percent|%|\brate\b|\bpct\b", text) and not label & {"price", "amount", "salary"}
         return "percent" if percent else "number"
-    formats: dict[str, Kind] = {
-        "date": "date", "date-time": "datetime", "time": "time", "email": "email", "idn-email": "email", "uri": "url", "iri": "url", "uri-reference": "url",
-    }  # fmt: skip
-    if node.format in formats:
-        return formats[node.format]
+    if node.format in _FORMATS:
+        return _FORMATS[node.format]
     if words & {"time", "uhrzeit", "heure", "hora"} and not words & {"date", "full", "total", "zone"}:
         return "time"
     if "iban" in label:
@@ -220,15 +234,17 @@ def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
     if query.words in PART_WORDS:
         query.extra["part"] = PART_WORDS[query.words]
         return "place"
-    if words & {"address", "anschrift", "adresse", "direccion"} or (re.search(r"\baddress\b", text) and not re.search(r"e-?mail|web|ip\b", text) and not words & {"name"}):
+    if words & {"address", "anschrift", "adresse", "direccion"} or (
+        re.search(r"\baddress\b", text) and not re.search(r"e-?mail|web|ip\b", text) and not words & {"name"}
+    ):
         return "address"
-    if words & {"date", "datum", "dob", "fecha"} and not words & {"range"} or query.words.endswith((" on", " at")) and "date" in label | query.hint:
+    if (words & {"date", "datum", "dob", "fecha"} and not words & {"range"}) or (
+        query.words.endswith((" on", " at")) and "date" in label | query.hint
+    ):
         return "date"
     if _is_identifier(query, words):
         return "id"
-    if label & {"seller", "buyer", "employer", "landlord", "tenant", "bank", "shipper", "consignee", "carrier", "account_holder"} or words & {
-        "name", "person", "contact", "employee", "patient", "doctor", "guest", "insured", "holder", "signatory", "manager", "passenger", "advertiser", "agency", "institution", "hotel", "lab", "physician", "broker", "customer", "client", "issuer", "company", "business", "merchant", "store", "shop", "restaurant", "organization", "organisation", "organiser", "vendor", "supplier",
-    }:  # fmt: skip
+    if label & _PARTIES or words & _NAMED:
         return "name"
     return "text"
 
@@ -236,11 +252,35 @@ def _kind(query: Query) -> Kind:  # noqa: PLR0912 - one line per kind
 def _is_identifier(query: Query, words: set[str]) -> bool:
     if query.label & {"address"}:
         return False
-    if words & {"number", "no", "nr", "num", "id", "iban", "reference", "ref", "code", "zip", "postcode", "sku", "vin", "ssn", "ein", "tin", "isbn", "bic", "swift"}:
+    if words & {
+        "number",
+        "no",
+        "nr",
+        "num",
+        "id",
+        "iban",
+        "reference",
+        "ref",
+        "code",
+        "zip",
+        "postcode",
+        "sku",
+        "vin",
+        "ssn",
+        "ein",
+        "tin",
+        "isbn",
+        "bic",
+        "swift",
+    }:
         return True
     if query.node.pattern is not None and re.search(r"\\d|0-9", query.node.pattern):
         return True
-    return bool(re.match(r"(?:the )?(?:unique )?(?:number|identifier|id)\b|.{0,40}\b(?:number|identifier)\b", _main_clause(query.description).lower()))
+    return bool(
+        re.match(
+            r"(?:the )?(?:unique )?(?:number|identifier|id)\b|.{0,40}\b(?:number|identifier)\b", _main_clause(query.description).lower()
+        )
+    )
 
 
 def _read_description(query: Query) -> None:
@@ -266,7 +306,9 @@ def _read_description(query: Query) -> None:
             query.role = "owner"
         elif own & {"buyer", "consignee", "tenant", "employee", "patient", "requester", "account_holder", "guest", "student"}:
             query.role = "recipient"
-        elif not query.parents.label and (query.label <= {"name", "title", "event", "form", "document", "report"} or re.search(r"\b(?:heading|headline|title)\b", text)):
+        elif not query.parents.label and (
+            query.label <= {"name", "title", "event", "form", "document", "report"} or re.search(r"\b(?:heading|headline|title)\b", text)
+        ):
             query.role = "subject"
     first = re.match(r"first|start|begin", text.lower()) or "start" in query.label
     last = re.match(r"last|end", text.lower()) or "end" in query.label

@@ -1,95 +1,18 @@
-"""How well a candidate answers a query: a sum of named features with a weight each.
-
-`features` names what is seen, `WEIGHTS` says what it counts; the score is their product sum and nothing else, so that
-weights can be fitted and single features explained.
-"""
+"""How well a candidate answers a query: the sum of its features times their weights."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pagelift.layout import lexicon
-from pagelift.layout.candidates import Candidate, Family
+from pagelift.layout.candidates import Candidate
+from pagelift.layout.features import ORGANISATION, DocumentFacts, features
 from pagelift.layout.labels import match_context, match_label
-from pagelift.layout.lines import PageLayout, block_below
-from pagelift.layout.query import Kind, Query, shape
-from pagelift.layout.values import iban_checks
+from pagelift.layout.query import Query
+from pagelift.layout.weights import FAMILIES, WEIGHTS, group_of
 
-ORGANISATION = re.compile(
-    r"\b(?:gmbh|ag|inc|ltd|llc|llp|sdn|bhd|s\.?a\.?r?\.?l?|b\.?v|co|corp|corporation|kg|ohg|plc|pty|enterprise|enterprises|trading|restaurant|company|limited|"
-    r"group|verein|e\.?v|ug|sas|sasu|srl|spa|s\.p\.a|oy|ab|as|committee|store|stores|mart|university|college|school|hospital|clinic|bank|hotel|services|"
-    r"solutions|systems|association|foundation|institute|agency|partners|holdings?|industries|international|insurance|logistics|technologies)\b",
-    re.I,
-)
-_NOT_ADDRESS = re.compile(
-    r"\b(?:tel|te1|fax|gst|date|invoice|receipt|phone|h/p|co\.? reg|email|e-mail|vat|ust|iban|www|http|page|total|qty|item|order|cashier|table|reg\.? no)\b|@"
-    r"|\d{7,}|\d\.\d\d\b|\d:\d\d|\b\d{4,7}-[A-Z]\b|\b0\d{1,3}[- ]\d{4}|\+\d{2}",
-    re.I,
-)
-_STREET_START = re.compile(
-    r"^(?:address:?\s*)?(?:no\.?|lot|unit|blk|block|level|suite|ste|flat|plot|po box|p\.o\.|gf|ground|\d|[a-z]?\d|[^\W\d]+(?:straße|str\.|strasse|weg|platz|gasse|allee|ring|laan|straat)"
-    r"|rue|avenue|av\.|boulevard|via|viale|piazza|calle|avda|jalan|jln|c/)",
-    re.I,
-)
-_SENDER_LINE = re.compile(r"^[^,•·●|*\d]+[,•·●|*–-]+\s[^,•·●|*]+[,•·●|*–-]+\s?.*\b\d{4,5}\b")
-"""A return address in one line: name, street, place."""
-_PLACE_BEFORE_DATE = re.compile(r"(?:Fait à |Done at |Signed at )?[A-ZÀ-Ý][\w .-]{2,25},? ?(?:den|le|il|am|the|de|,)?", re.I)
 _NOT_ID = re.compile(r"\b(?:vom|du|of|from|dated|date|und|and|von|am|le|to|bis)\b", re.I)
-_NOT_NAME = re.compile(r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|email|e-mail|vat|gst|iban)\b", re.I)
-
-FAMILIES: dict[Kind, tuple[Family, ...]] = {
-    "number": ("number",), "percent": ("number",), "date": ("date",), "datetime": ("date",), "time": ("time",), "iban": ("iban",), "email": ("email",),
-    "phone": ("phone",), "url": ("url",), "id": ("id", "text"), "address": ("text", "block", "wrapped"), "name": ("text", "wrapped", "phrase"), "text": ("text", "wrapped", "phrase"), "place": ("place", "text"),
-    "boolean": (), "enum": (), "currency": (),
-}  # fmt: skip
-"""Which families of candidates can answer which kind; booleans, enums and currencies are read in `choices`."""
-
-_POSTCODE = re.compile(r"\b(?:[A-Z]{1,2}-)?\d{4,6}\b|\b[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}\b")
-
-
-def block_heads(page: PageLayout) -> frozenset[int]:
-    """Ids of the segments that head an address block: two to five lines below, one of them with a postcode, none a label."""
-    heads = set()
-    for segment in page.segments:
-        block = block_below(segment, limit=6)
-        has_postcode = any(_POSTCODE.search(s.text) and re.search(r"[^\W\d_]{3}", s.text) for s in block[1:])
-        if len(block) >= 2 and has_postcode and not re.search(r"[:\d]", segment.text) and not lexicon.only_label_words(segment.text):
-            first = not any(id(s) in heads for s in segment.above[:1] if s in block_below(s) and segment in block_below(s))
-            if first:
-                heads.add(id(segment))
-    return frozenset(heads)
-
-
-WEIGHTS: dict[str, dict[str, float]] = {
-    "*": {"label": 2.0, "context": 0.7, "table": -0.5, "form": 0.4, "not_in_form": -0.8},
-    "number": {"page": -0.05, "cents": 0.3, "currency": 0.25, "largest": 0.25, "rank": 0.04, "low": 0.2, "bare": -0.3, "not_largest": -0.6, "whole": 0.3, "in_date": -0.6, "percent": -1.5},
-    "percent": {"page": -0.05, "percent": 0.8, "in_date": -0.6},
-    "date": {"high": 0.25, "page": -0.2, "range": 0.35, "plain_date": 0.6},
-    "id": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "cut": -0.15, "digits": 0.8, "off_digits": -0.8, "date_or_amount": -1.2, "short": -0.3, "long": 0.02, "phrase": -0.1},
-    "pattern": {"high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "typed": 0.4, "only": 0.4},
-    "place": {"high": 0.3, "page": -0.3, "parts_found": 0.3, "labelless": -1.5, "is_label": -0.8},
-    "address": {"high": 0.4, "page": -0.3, "postcode": 0.4, "commas": 0.2, "lines": 0.05, "noise": -1.2, "starts_with_name": -0.5, "long": -0.01, "starts_street": 0.4, "ends_place": 0.4},
-    "name": {"high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8, "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0,
-             "generic": -1.2, "single_word": -0.5, "not_a_name": -0.4, "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4,
-             "street": -0.6, "inner_label": -0.4, "unfinished": -0.3, "sentence": -0.6, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "wrapped": 0.3, "letterhead": 0.5, "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8, "off_shape": -0.3},
-    "text": {"high": 0.15, "page": -0.2, "colon": -0.3, "is_label": -0.8, "no_letters": -0.15, "generic": -0.3, "length": -0.1, "partial": -0.05, "title_size": 0.25, "owner_high": 0.5, "owner_size": 0.15, "inner_label": -0.3, "unfinished": -0.3, "sentence": -0.4, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "letterhead": 0.4, "own_word": 0.4, "organisation": 0.2, "wrapped": 0.2, "shape": 0.8, "off_shape": -0.3},
-}  # fmt: skip
-
-
-@dataclass(slots=True)
-class DocumentFacts:
-    """What the features need to know of the whole document. amounts: distinct amounts, largest first. pages: how many.
-    table_tokens: ids of tokens that belong to a table. form: the document is a form with filled fields.
-    block_heads: ids of segments that head an address block.
-    distinct: how many different values a family has."""
-
-    amounts: list[float] = field(default_factory=list)
-    pages: int = 1
-    table_tokens: frozenset[int] = frozenset()
-    form: bool = False
-    block_heads: frozenset[int] = frozenset()
-    distinct: dict[Family, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -125,49 +48,9 @@ def score(query: Query, candidate: Candidate, facts: DocumentFacts) -> Scored:
     """The weighted sum of all features of a candidate."""
     label, context, named_by = best_labels(query, candidate)
     seen = {"label": label, "context": context} | features(query, candidate, facts, label)
-    common, own = WEIGHTS["*"], WEIGHTS[_group(query.kind)]
+    common, own = WEIGHTS["*"], WEIGHTS[group_of(query.kind)]
     total = sum(value * (common.get(name) or own.get(name, 0.0)) for name, value in seen.items())
     return Scored(candidate, total, label, seen, named_by)
-
-
-def _group(kind: Kind) -> str:
-    if kind in ("iban", "email", "phone", "url", "time"):
-        return "pattern"
-    if kind in ("currency", "enum", "boolean"):
-        return "text"
-    return "date" if kind == "datetime" else kind
-
-
-def features(query: Query, candidate: Candidate, facts: DocumentFacts, label_match: float = 0.0) -> dict[str, float]:
-    """Named features of a candidate for a query besides its labels; absent ones are 0."""
-    page = candidate.page
-    high = 1 - candidate.segment.box.top / max(1.0, page.height)
-    seen = {"high": high, "low": 1 - high, "page": float(min(page.number - 1, 5))}
-    if facts.form:
-        seen["form" if candidate.is_form else "not_in_form"] = 1.0
-    if candidate.tokens and id(candidate.tokens[0]) in facts.table_tokens:
-        seen["table"] = 1.0
-    group = _group(query.kind)
-    if group in ("number", "percent"):
-        seen |= _number_features(query, candidate, facts)
-    elif group == "date":
-        part = {"first": 1, "last": 2}.get(query.bound)
-        only_date = (query.principal or query.label & {"signed", "issue"}) and any(
-            relation == "inline" and (lexicon.bag(text) <= {"date"} or _PLACE_BEFORE_DATE.fullmatch(text)) for text, _, relation in candidate.labels
-        )
-        seen["plain_date"] = float(bool(only_date))
-        seen["range"] = 0.0 if not part or not candidate.range_part else 1.0 if candidate.range_part == part else -1.0
-    elif group in ("id", "pattern"):
-        seen |= _identifier_features(query, candidate, facts)
-    elif group == "place":
-        seen["parts_found"] = float(candidate.family == "place")
-        seen["labelless"] = float(candidate.family == "text" and label_match < 0.75)
-        seen["is_label"] = float(lexicon.only_label_words(candidate.text))
-    elif group == "address":
-        seen |= _address_features(candidate)
-    else:
-        seen |= _text_features(query, candidate, facts)
-    return seen
 
 
 def best_labels(query: Query, candidate: Candidate) -> tuple[float, float, str]:
@@ -176,113 +59,12 @@ def best_labels(query: Query, candidate: Candidate) -> tuple[float, float, str]:
     named_by = ""
     ranged = bool(query.bound) and candidate.range_part == (1 if query.bound == "first" else 2)
     for text, weight, _ in candidate.labels:
-        if query.kind == "name" and not text.endswith(":") and ORGANISATION.search(text) and not lexicon.only_label_words(text):
-            weight *= 0.4  # the name of an organisation above another is no label
+        is_organisation = not text.endswith(":") and ORGANISATION.search(text) and not lexicon.only_label_words(text)
         match = weight * match_label(query, text, ranged)
+        if query.kind == "name" and is_organisation:
+            match *= 0.4  # the name of an organisation above another is no label
         if match > label:
             label, named_by = match, text
         if query.parents.label:
             context = max(context, weight * match_context(query, text))
     return label, context, named_by
-
-
-def _number_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
-    number = candidate.number
-    assert number is not None
-    seen = {"percent": float(number.percent), "in_date": float(bool(candidate.range_part))}
-    if query.node.types == ("integer",):
-        return seen | {"whole": float(number.decimals == 0), "bare": 0.0, "low": 0.0}
-    value = abs(float(number.value))
-    rank = facts.amounts.index(value) if value in facts.amounts[:9] else 9
-    concepts = query.label | query.hint
-    seen |= {"cents": float(number.decimals == 2), "currency": float(number.currency is not None)}
-    seen["bare"] = float(number.decimals == 0 and number.currency is None)
-    if query.label & {"grade", "credit", "points", "hours", "qty", "weight", "volume", "package", "night"}:
-        seen |= {"low": 0.0, "bare": 0.0, "cents": 0.0, "currency": 0.0}
-    elif concepts & {"total", "gross"} and not query.label & {"tax", "net"}:
-        seen |= {"largest": float(rank == 0), "rank": 4.0 - min(rank, 4)}
-    elif "tax" in query.label:
-        seen["not_largest"] = float(rank == 0)
-    elif not query.label & {"net", "balance", "amount"}:
-        seen |= {"low": 0.0, "bare": 0.0, "cents": 0.0, "currency": 0.0}
-    return seen
-
-
-def _identifier_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
-    text = re.sub(r"\s", "", candidate.text)
-    typed = candidate.family in ("email", "phone", "url") or (candidate.family == "iban" and iban_checks(text))
-    seen = {"typed": float(typed), "phrase": float(candidate.family == "text")}
-    if query.shape:
-        seen["shape" if shape(text) == shape(re.sub(r"\s", "", query.shape)) else "off_shape"] = 1.0
-    if query.digits:
-        seen["digits" if len(re.sub(r"\D", "", text)) == query.digits else "off_digits"] = 1.0
-    seen["date_or_amount"] = float(bool(re.search(r"\d[.,]\d\d$|\d[/.-]\d{1,2}[/.-]\d{2,4}", candidate.text)))
-    seen["short"] = float(len(text) < 3)
-    seen["only"] = float(facts.distinct.get(candidate.family) == 1)
-    after = candidate.segment.tokens[candidate.end].text if candidate.end < len(candidate.segment.tokens) else ""
-    seen["cut"] = float(candidate.family == "id" and bool(re.fullmatch(r"\d[\d-]*", after)))
-    picture = query.extra.get("picture")
-    seen["picture"] = float(isinstance(picture, str) and re.sub(r"\d", "9", candidate.text) == picture)
-    seen["long"] = float(min(len(text), 8)) if candidate.family == "id" else 0.0
-    return seen
-
-
-def _address_features(candidate: Candidate) -> dict[str, float]:
-    text = candidate.text
-    lines = [s.text for s in candidate.lines] or [text]
-    return {
-        "postcode": float(bool(_POSTCODE.search(text))),
-        "commas": float(text.count(",") >= 2),
-        "lines": float(min(len(lines), 4)),
-        "noise": float(bool(_NOT_ADDRESS.search(text))),
-        "starts_with_name": float(bool(ORGANISATION.search(lines[0] if len(lines) > 1 else text[:40]) and len(lines) > 1)),
-        "starts_street": float(bool(_STREET_START.search(text))),
-        "ends_place": float(bool(_POSTCODE.search(" ".join(lines[-2:])) and not _POSTCODE.search(" ".join(lines[:-2])))),
-        "long": float(max(0, len(text) - 120)),
-    }
-
-
-def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
-    text, segment, page = candidate.text, candidate.segment, candidate.page
-    high = 1 - segment.box.top / max(1.0, page.height)
-    organisation = bool(ORGANISATION.search(text))
-    words = text.split()
-    seen = {
-        "organisation": float(organisation),
-        "digits": len(re.findall(r"\d", text)) / max(1, len(text)),
-        "colon": float(text.endswith(":")),
-        "length": float(len(text) > 60) + float(len(text) < 4),
-        "is_label": float(_names_itself(query, text) and not (query.role == "owner" and organisation and len(words) > 1)),
-        "street": float(bool(_STREET_START.search(text)) and not organisation),
-        "no_letters": float(not re.search(r"[^\W\d_]{2}", text)),
-        "generic": float(not organisation and lexicon.only_label_words(text)),
-        "single_word": float(" " not in text and organisation),
-        "not_a_name": float(bool(_NOT_NAME.search(text))),
-        "trimmed": float(candidate.trimmed) * (1.0 if query.role == "owner" or "without" in query.description else -1.0),
-        "sentence": float(len(words) >= 5 and sum(w[0].islower() for w in words) > len(words) / 2),
-        "inner_label": float(":" in text[:-1] and not re.search(r"\d:\d|https?:", text)),
-        "unfinished": float(text.count("(") > text.count(")") or text.endswith(("&", ",", " and", " und", " et", " of"))),
-        "wrapped": float(candidate.family == "wrapped"),
-        "partial": float(bool(candidate.start) and not segment.text.endswith(text)),
-    }
-    heads_block = float(id(segment) in facts.block_heads and not candidate.start)
-    if query.role == "owner":
-        sender = candidate.end < len(segment.tokens) and not candidate.start and bool(_SENDER_LINE.search(segment.text))
-        seen |= {"owner_high": high, "owner_size": min(segment.height / page.unit - 1, 1.5), "owner_block": heads_block, "sender_line": float(sender)}
-        seen["letterhead"] = float(high > 0.86 and page.number == 1 and (segment.height > 1.15 * page.unit or segment.bold > 0.5 or organisation))
-        seen["own_word"] = float(bool(lexicon.bag(text) & query.label) and not lexicon.only_label_words(text) and not re.search(r"[:#]|\d{3}", text))
-    elif query.role == "recipient":
-        seen |= {"recipient_top": float(segment.box.top < 0.08 * page.height), "recipient_block": heads_block * float(0.1 < segment.box.top / page.height < 0.5)}
-        seen["recipient_left"] = heads_block * float(segment.box.x0 < 0.4 * page.width)
-    elif query.role == "subject":
-        seen |= {"subject_high": float(high > 0.75 and page.number == 1), "subject_size": min(segment.height / page.unit - 1, 1.5)}
-    seen["phrase"] = float(candidate.family == "phrase")
-    if query.shape:
-        seen["shape" if shape(text) == query.shape else "off_shape"] = 1.0
-    if "title" in query.label | query.hint:
-        seen["title_size"] = min(segment.height / page.unit - 1, 2.0)
-    return seen
-
-
-def _names_itself(query: Query, text: str) -> bool:
-    return lexicon.only_label_words(text) and match_label(query, text) > 0.6

@@ -17,7 +17,10 @@ TIME = re.compile(r"(?<![\d.,:])([01]?\d|2[0-3])[:h.]([0-5]\d)(?::([0-5]\d))?\s?
 _YES = frozenset("yes y true ja oui sí si sì x ✓ ✔ ☑ ☒ [x] (x) checked wahr vrai 1 on".split())
 _NO = frozenset("no n false nein non nee ☐ [] () unchecked falsch faux 0 off".split())
 EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-URL = re.compile(r"(?:https?://|www\.)[^\s,;]+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|de|fr|nl|it|es|eu|co\.uk|io|info|ch|at|be|us|ca|my|in)\b(?:/\S*)?", re.I)
+URL = re.compile(
+    r"(?:https?://|www\.)[^\s,;]+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|de|fr|nl|it|es|eu|co\.uk|io|info|ch|at|be|us|ca|my|in)\b(?:/\S*)?",
+    re.I,
+)
 PHONE = re.compile(r"\+?\(?\d[\d\s()./–-]{5,20}\d")
 IBAN = re.compile(r"(?:\b|(?<=IBAN))[A-Z]{2}\d{2}(?:\s?[A-Z0-9]{2,4}){3,8}\b")
 
@@ -42,7 +45,11 @@ def infer_locale(pages: Sequence[PageLayout], queries: Sequence[Query] = ()) -> 
         if code in CURRENCY_CODES or code == "EURO":
             counts["EUR" if code == "EURO" else code] += 1
         for symbol, currency in CURRENCY_SYMBOLS.items():
-            if symbol in text and (not symbol.isalpha() or re.match(rf"{symbol}\s?\d", text)) and not (symbol == "$" and re.search(r"[A-Z]\$", text)):
+            if (
+                symbol in text
+                and (not symbol.isalpha() or re.match(rf"{symbol}\s?\d", text))
+                and not (symbol == "$" and re.search(r"[A-Z]\$", text))
+            ):
                 counts[currency] += 1
                 break
     return Locale(infer_mark(texts), order, counts.most_common(1)[0][0] if counts else None)
