@@ -88,8 +88,6 @@ def run(job: Job) -> ExitCode:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes at the end
         return ExitCode.OUTPUT_CLOSED
     except KeyboardInterrupt:
-        for process in multiprocessing.active_children():
-            process.terminate()
         say(f"interrupted after {tally.succeeded + tally.failed} of {len(documents)} documents; what was written is complete")
         return ExitCode.INTERRUPTED
     if not tally.failed:
@@ -162,6 +160,11 @@ def _parallel_outcomes(job: Job, todo: Iterator[Input]) -> Generator[Outcome, No
         extractor = _extractor_of(job)
         for document in ahead:
             yield _extract(job, extractor, document)
+    except (GeneratorExit, KeyboardInterrupt):
+        for process in multiprocessing.active_children():
+            process.terminate()
+        pool.shutdown(wait=True, cancel_futures=True)  # its thread must not outlive the pipes of the processes
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

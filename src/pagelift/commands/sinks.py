@@ -35,7 +35,7 @@ class Sink(Protocol):
 
 
 class JsonSink:
-    """One indented JSON object; the outcome of the only document, nothing after a failure."""
+    """The outcome of one document, indented: its data alone, or with evidence the whole result; nothing after a failure."""
 
     def __init__(self, stream: TextIO, evidence: bool) -> None:
         self._stream = stream
@@ -43,7 +43,8 @@ class JsonSink:
 
     def put(self, document: Input, outcome: Extraction | Failure) -> None:  # noqa: ARG002
         if isinstance(outcome, Extraction):
-            self._stream.write(outcome.to_json(self._evidence) + "\n")
+            text = outcome.to_json() if self._evidence else json.dumps(outcome.data, ensure_ascii=False, indent=2)
+            self._stream.write(text + "\n")
             self._stream.flush()
 
     def close(self) -> None:
