@@ -47,10 +47,11 @@ PAGELIFT_INLINE uint64_t load_codes(const uint8_t* p) {
 // `groups` groups of one row. Eight codes are exactly Bits bytes; each half of them fits a 32-bit lane.
 template <int Bits>
 void unpack_groups(const uint8_t* codes, const Matrix& m, int64_t first_group, int64_t groups, float* y) {
+  const int size = m.group_size;
   const U8 shifts = {0, Bits, 2 * Bits, 3 * Bits, 0, Bits, 2 * Bits, 3 * Bits};
   for (int64_t g = 0; g < groups; ++g) {
     const float scale = widen(m.scales, m.type, first_group + g), offset = widen(m.offsets, m.type, first_group + g);
-    for (int i = 0; i < m.group_size; i += 8, codes += Bits, y += 8) {
+    for (int i = 0; i < size; i += 8, codes += Bits, y += 8) {
       const uint64_t eight = load_codes<Bits>(codes);
       const uint32_t low = (uint32_t)eight, high = (uint32_t)(eight >> (4 * Bits));
       const U8 lanes = U8{low, low, low, low, high, high, high, high} >> shifts & ((1u << Bits) - 1);
