@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pagelift.backends import Ragged, installed_backends, open_backend
+from pagelift.backends import installed_backends, open_backend
 from pagelift.core.errors import ConfigError, EngineError, WeightsError
-from pagelift.models import PictureRows, Step, open_model, text_positions
+from pagelift.models import PictureRows, open_model, text_positions
 from pagelift.models.prompt import Prompt
 from pagelift.runtime import Runner, Sampling, load_model
 from runtime.scripted import scripted
@@ -31,38 +29,6 @@ def answers(runner: Runner, prompts: list[Prompt], sampling: Sampling) -> list[l
     while runner.active:
         runner.step()
     return [[token.id for token in sequence.output] for sequence in sequences]
-
-
-@pytest.mark.parametrize("backend", MODELS)
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_any_split_into_ragged_steps_gives_the_same_logits(backend: str, data: st.DataObject) -> None:
-    """Two sequences in steps of any size, some of them drafts of which only a part is kept."""
-    model = MODELS[backend]
-    tokens = EXPECTED["one/tokens"][-30:]
-    whole = model.new_cache()
-    expected = model.logits(model.forward(Step(tokens, text_positions(0, 30), Ragged.of([(whole, 30, False)]))), np.arange(30))
-    caches, got = [model.new_cache(), model.new_cache()], [[], []]
-    while any(cache.length < 30 for cache in caches):
-        parts = []
-        for k, cache in enumerate(caches):
-            left = 30 - cache.length
-            count = left - data.draw(st.integers(0, left))
-            if count:
-                parts.append((k, cache, tokens[cache.length : cache.length + count], data.draw(st.booleans())))
-        if not parts:
-            continue
-        positions = np.concatenate([text_positions(cache.length, len(part)) for _, cache, part, _ in parts], axis=1)
-        batch = Ragged.of([(cache, len(part), draft) for _, cache, part, draft in parts])
-        step = Step(np.concatenate([part for _, _, part, _ in parts]), positions, batch)
-        logits = model.logits(model.forward(step), np.arange(batch.rows))
-        for (k, cache, part, draft), segment in zip(parts, batch.segments, strict=True):
-            kept = len(part) - (data.draw(st.integers(0, len(part))) if draft else 0)
-            if draft:
-                cache.keep(kept)
-            got[k].extend(logits[segment.start : segment.start + kept])
-    for rows in got:
-        assert np.abs(np.array(rows) - expected).max() < 2e-4
 
 
 @pytest.mark.parametrize("backend", MODELS)

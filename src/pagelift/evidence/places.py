@@ -107,7 +107,7 @@ class PageIndex:
         """Every run of words of a line that reads as one number; ambiguous ones in both readings."""
         for line in self.lines:
             for first in range(len(line)):
-                seen: set[Decimal] = set()
+                seen: set[tuple[Decimal, bool]] = set()
                 for last in range(first + 1, min(first + NUMBER_WORDS, len(line)) + 1):
                     words = line[first:last]
                     text = " ".join(word.text for word in words).strip(":;")
@@ -115,8 +115,8 @@ class PageIndex:
                         continue
                     readings = [parse_number(text, mark) for mark in MARKS]
                     for number in readings:
-                        if number is not None and number.value not in seen:
-                            seen.add(number.value)
+                        if number is not None and (number.value, number.percent) not in seen:
+                            seen.add((number.value, number.percent))
                             yield number.value, number.percent, tuple(words)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, get_args, runtime_checkable
 
 from pagelift.core import ConfigError, EngineError, Limits, PageContent, Proposal, Word
 from pagelift.documents.open import OcrMode
+from pagelift.extract.settings import LocalModel, choose_model
 from pagelift.schema import Schema
 from pagelift.schema.nodes import Object, Scalar
 from pagelift.schema.schema import Nulls
@@ -110,15 +111,34 @@ def _picture_words(page: ReadablePage) -> tuple[Word, ...]:
     return page.picture_words if page.number <= PICTURE_PAGES else ()
 
 
+NOTHING_ASKED = LocalModel()
+
+
+def _vlm(local: LocalModel = NOTHING_ASKED) -> Engine:
+    """The local vision-language model that was asked for, is configured, or is in the cache."""
+    from pagelift.extract.vlm import local_engine
+
+    return local_engine(local)
+
+
 ENGINES: dict[str, Callable[[], Engine]] = {
     "layout": LayoutEngine,
+    "vlm": _vlm,
 }
 
 
-def load_engine(name: str) -> Engine:
-    """The engine called `name`; "auto" is the best one that is ready to work. Raises EngineError for an unknown name."""
+def load_engine(name: str, local: LocalModel = NOTHING_ASKED) -> Engine:
+    """The engine called `name`. "auto" is the local model if one is asked for, configured or in the cache, else the built-in engine.
+
+    local: the model for "vlm" and "auto". Raises EngineError for an unknown name or when there is no model for "vlm",
+    ConfigError when a model is given for an engine that uses none, WeightsError when the model cannot be loaded.
+    """
     if name == "auto":
-        name = "layout"
+        name = "vlm" if choose_model(local) else "layout"
     if name not in ENGINES:
         raise EngineError(f"there is no engine {name!r}; choose auto, {', '.join(sorted(ENGINES))}")
-    return ENGINES[name]()
+    if local == NOTHING_ASKED:
+        return ENGINES[name]()
+    if name != "vlm":
+        raise ConfigError(f"engine {name} uses no model, but {local} was given; choose engine vlm, and a model if none is configured")
+    return _vlm(local)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from pagelift.core import Field, Json, Proposal
+from pagelift.core import Field, Json, Proposal, Status
 from pagelift.schema import Dropped
+
+GIVEN: tuple[Status, ...] = ("found", "unverified")
+"""Of values that an engine gave."""
 
 
 def complete_fields(data: Json, proposal: Proposal, dropped: Iterable[Dropped]) -> dict[str, Field]:
@@ -62,10 +65,10 @@ def _field(pointer: str, value: Json, proposed: Field | None, drop: Dropped | No
             return Field(pointer, value, "absent", reason=drop.reason)
         old = proposed or Field(pointer, value, "unreadable")
         return replace(old, pointer=pointer, value=value, status="unreadable", confidence=0.0, reason=drop.reason)
-    if proposed is None or (not empty and proposed.status != "found"):
+    if proposed is None or (not empty and proposed.status not in GIVEN):
         reason = "the engine did not look for it" if empty else "set by the schema, not read from the document"
         return Field(pointer, value, "not_attempted", reason=reason)
-    if empty and proposed.status == "found":
+    if empty and proposed.status in GIVEN:
         reason = proposed.reason or "what was read does not fit the schema"
         return replace(proposed, pointer=pointer, value=value, status="unreadable", confidence=0.0, reason=reason)
     return replace(proposed, pointer=pointer, value=value)

@@ -18,6 +18,7 @@ from pagelift.documents.open import OcrMode
 from pagelift.extract.engines import Engine, ExtractOptions, ReadablePage, load_engine
 from pagelift.extract.evidence import complete_fields
 from pagelift.extract.pages import select_pages
+from pagelift.extract.settings import LocalModel
 from pagelift.schema import Schema
 from pagelift.schema.schema import Nulls
 
@@ -42,17 +43,19 @@ class Options(TypedDict, total=False):
     ocr: OcrMode
     nulls: Nulls
     strict: bool
+    model: str | Path | LocalModel | None
 
 
 class Extractor:
     """Extracts from many documents with the same engine and, unless given per document, the same schema.
 
     schema: anything that `Schema.load` takes; it is read here, so that a refusal comes before any document is opened.
-    engine: a name, "auto", or an object with the `Engine` protocol. For the other options see `ExtractOptions`.
-    Safe to use from several threads. Raises SchemaError, EngineError, ConfigError.
+    engine: a name, "auto", or an object with the `Engine` protocol. model: for the engines "vlm" and "auto", a checkpoint folder or
+    the id of a cached model. For the other options see `ExtractOptions`.
+    Safe to use from several threads. Raises SchemaError, EngineError, WeightsError, ConfigError.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         schema: Any = None,
         engine: str | Engine = "auto",
@@ -61,10 +64,14 @@ class Extractor:
         ocr: OcrMode = "auto",
         nulls: Nulls = "allowed",
         strict: bool = False,
+        model: str | Path | LocalModel | None = None,
     ) -> None:
+        if model is not None and not isinstance(engine, str):
+            raise ConfigError("a model was given beside an engine object; give it to the engine")
         self.options = ExtractOptions(limits or Limits(), ocr, nulls, strict)
         self.schema = None if schema is None else self._load(schema)
-        self.engine = load_engine(engine) if isinstance(engine, str) else engine
+        local = model if isinstance(model, LocalModel) else LocalModel(None if model is None else str(model))
+        self.engine = load_engine(engine, local) if isinstance(engine, str) else engine
 
     def extract(self, source: Source, schema: Any = None, pages: Pages = None, password: str | None = None) -> Extraction:
         """Extract from one document.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,13 @@ def local_engine(asked: LocalModel) -> VlmEngine:
             "no local model is configured: give one (--model, PAGELIFT_MODEL, or model in config.toml), or fetch one with "
             "pagelift models pull datalab-to/lift"
         )
-    return VlmEngine(chosen.model, chosen.backend, chosen.prompt)
+    return _load(chosen.model, chosen.backend, chosen.prompt)
+
+
+@lru_cache(maxsize=1)
+def _load(model: str, backend: str, prompt: str | None) -> VlmEngine:
+    """Extractors for several schemas share the weights."""
+    return VlmEngine(model, backend, prompt)
 
 
 def make_fields(data: Json, places: Mapping[str, Place], probabilities: Mapping[str, float]) -> dict[str, Field]:

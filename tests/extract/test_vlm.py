@@ -1,0 +1,224 @@
+"""The vlm engine around a scripted model: what it shows, what it makes of answers, which model it takes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from pagelift import ConfigError, EngineError, Extraction, Extractor, InvalidOutput, WeightsError
+from pagelift.documents import open_document
+from pagelift.extract import ENGINES, LocalModel, load_engine
+from pagelift.extract import settings as local_settings
+from pagelift.extract.answers import confidences, parse_answer, value_spans
+from pagelift.extract.prompts import OWN_WORDING, extraction_prompt, fit, page_picture, read_template
+from pagelift.extract.vlm import VlmEngine
+from pagelift.weights import hub
+from runtime.scripted import FOLDER, scripted
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "number": {"type": "string"},
+        "total": {"type": "number"},
+        "paid": {"type": "boolean"},
+        "note": {"type": "string"},
+        "rows": {"type": "array", "items": {"type": "object", "properties": {"item": {"type": "string"}}}},
+    },
+}
+ANSWER = {"number": "A-17", "total": 1234.5, "paid": True, "note": None, "rows": [{"item": "Nut"}, {"item": "Ghost"}]}
+LINES = ["Invoice number: A-17", "Nut", "Total: 1.234,50 EUR"]
+
+
+def run(answer: Any, pdf: Callable[..., bytes], **options: Any) -> Extraction:
+    text = answer if isinstance(answer, str) else json.dumps(answer)
+    engine = VlmEngine(scripted(text), **options)
+    return Extractor(SCHEMA, engine).extract(pdf(LINES))
+
+
+def test_values_have_places_or_say_that_they_have_none(pdf: Callable[..., bytes]) -> None:
+    result = run(ANSWER, pdf)
+    assert result.data == ANSWER
+    assert result.engine == "vlm"
+    statuses = [(pointer, field.status) for pointer, field in result.fields.items()]
+    assert statuses[:3] == [("/number", "found"), ("/total", "found"), ("/paid", "unverified")]
+    assert statuses[3:] == [("/note", "absent"), ("/rows/0/item", "found"), ("/rows/1/item", "unverified")]
+    total, ghost = result.fields["/total"], result.fields["/rows/1/item"]
+    assert (total.raw, total.page) == ("1.234,50", 1)
+    assert total.box
+    assert (ghost.box, ghost.raw, ghost.page) == (None, None, None)
+    assert "not located" in ghost.reason
+    assert all(0 < field.confidence < 1 for field in result.fields.values())
+    assert result.metadata["model"] == "scripted"
+    assert result.metadata["output_tokens"] > 0
+
+
+def test_an_empty_list_is_absent(pdf: Callable[..., bytes]) -> None:
+    field = run({"rows": []}, pdf).fields["/rows"]
+    assert (field.value, field.status) == ([], "absent")
+    assert field.confidence > 0
+
+
+def test_the_model_sees_each_page_and_the_schema_as_given(pdf: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = scripted(json.dumps({}))
+    asked: list[Any] = []
+    prompt = type(loaded).prompt
+    monkeypatch.setattr(type(loaded), "prompt", lambda self, *given: asked.append(given) or prompt(self, *given))
+    Extractor(SCHEMA, VlmEngine(loaded)).extract(pdf(["a"], ["b"], ["c"]), pages="1-2")
+    ((text, pictures),) = asked
+    assert json.dumps(SCHEMA, indent=2) in text
+    assert "null" not in text
+    assert len(pictures) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("", "not JSON"),
+        ("The total is 5.", "not JSON"),
+        ('```json\n{"total": 5}\n```', "not JSON"),
+        ('{"total": 5} and more', "not JSON"),
+        ('{"total": 5', "not JSON"),
+        ('{"total": NaN}', "NaN"),
+        ('{"total": 1e999}', "out of range"),
+        ('{"total": 5, "total": 6}', "twice"),
+        ('{"number": "\\ud800"}', "not JSON"),
+        ("[" * 2000, "not JSON"),
+    ],
+)
+def test_an_answer_that_is_not_json_is_an_error_with_the_answer(answer: str, told: str, pdf: Callable[..., bytes]) -> None:
+    with pytest.raises(InvalidOutput, match=told) as caught:
+        run(answer, pdf)
+    assert caught.value.raw == answer
+
+
+def test_a_truncated_answer_is_an_error_even_if_it_is_json(pdf: Callable[..., bytes]) -> None:
+    with pytest.raises(InvalidOutput, match="truncated after 2 tokens") as caught:
+        run("{}    ", pdf, max_tokens=2)
+    assert caught.value.raw == "{}"
+
+
+def test_white_space_around_the_answer_does_not_matter(pdf: Callable[..., bytes]) -> None:
+    assert run('\n {"total": 5}\n', pdf).data["total"] == 5
+
+
+def test_what_breaks_the_schema_is_dropped_with_the_reason(pdf: Callable[..., bytes]) -> None:
+    result = run({"total": "many"}, pdf)
+    assert result.data["total"] is None
+    assert result.fields["/total"].status == "unreadable"
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+JSON = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12)
+
+
+@given(JSON, st.sampled_from([None, 2]), st.booleans())
+def test_spans_are_the_text_of_the_values(data: Any, indent: int | None, plain: bool) -> None:
+    text = "\n " + json.dumps(data, indent=indent, ensure_ascii=plain)
+    for pointer, (start, end) in value_spans(text).items():
+        value = data
+        for step in pointer.split("/")[1:]:
+            value = value[int(step) if isinstance(value, list) else step.replace("~1", "/").replace("~0", "~")]
+        assert json.loads(text[start:end]) == value
+    assert parse_answer(text) == data
+
+
+def test_confidence_is_the_mean_probability_of_a_values_tokens() -> None:
+    pieces = [('{"a', -9.0), ('": ', -9.0), ("12", -0.1), ("3", -0.3), (", ", -9.0), ('"b": tr', -0.5), ("", -0.7), ("ue}", -0.6)]
+    found = confidences({"/a": (6, 9), "/b": (16, 20)}, pieces)
+    assert found == pytest.approx({"/a": 2.718281828**-0.2, "/b": 2.718281828**-0.6})
+
+
+def test_pages_are_shown_in_the_size_that_lift_is_used_to(pdf: Callable[..., bytes], tmp_path: Path) -> None:
+    with open_document(pdf(["x"])) as document:  # 400 x 300 points
+        assert page_picture(document.page(1)).size == fit(922, 692) == (924, 700)
+    for size, shown in (((300, 200), (1036, 700)), ((2550, 3300), (1092, 1400)), ((800, 1000), (812, 1008))):
+        path = tmp_path / f"{size[0]}.png"
+        Image.new("RGB", size, "white").save(path, dpi=(300, 300))
+        with open_document(path, ocr="never") as document:
+            assert page_picture(document.page(1)).size == shown
+
+
+@given(st.integers(1, 20_000), st.integers(1, 20_000))
+def test_fitted_sizes_are_whole_blocks_within_the_area(width: int, height: int) -> None:
+    size = fit(width, height)
+    assert all(side > 0 and side % 28 == 0 for side in size)
+    assert size[0] * size[1] <= 1088 * 1408
+
+
+def test_wordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read_template() == (OWN_WORDING, "pagelift")
+    file = tmp_path / "prompt.txt"
+    file.write_text("Do {schema}!")
+    assert extraction_prompt({"a": "ü"}, read_template(file)[0]) == 'Do {\n  "a": "\\u00fc"\n}!'
+    file.write_text("Do it!")
+    for path in (file, tmp_path / "none.txt"):
+        with pytest.raises(ConfigError, match=str(path)):
+            read_template(path)
+    monkeypatch.setitem(sys.modules, "lift", types.ModuleType("lift"))
+    module = types.ModuleType("lift.prompts")
+    module.PROMPT_MAPPING = {"direct": "Theirs {schema}"}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "lift.prompts", module)
+    assert read_template()[1] == "pagelift"  # another package of that name
+    monkeypatch.setattr(metadata, "version", lambda _: "0.1")
+    assert read_template() == ("Theirs {schema}", "lift-pdf")
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "config.toml"
+    monkeypatch.setattr(local_settings, "config_file", lambda: file)
+    return file
+
+
+def test_auto_takes_the_model_that_is_there_and_the_result_says_which(
+    config: Path, monkeypatch: pytest.MonkeyPatch, pdf: Callable[..., bytes]
+) -> None:
+    assert load_engine("auto").name == "layout"
+    with pytest.raises(EngineError, match="no local model is configured"):
+        load_engine("vlm")
+    config.write_text(f'model = "{FOLDER}"\nbackend = "reference"\n')
+    engine = load_engine("auto")
+    assert isinstance(engine, VlmEngine)
+    assert (engine.name, engine.model.backend) == ("vlm", "reference")
+    assert load_engine("vlm") is engine
+    config.unlink()
+    monkeypatch.setattr(hub, "first_cached", lambda: str(FOLDER))
+    assert load_engine("auto").name == "vlm"
+    assert Extractor(SCHEMA, "layout").extract(pdf(["x"])).engine == "layout"
+
+
+def test_a_model_that_is_asked_for_goes_first(config: Path) -> None:
+    config.write_text('model = "some/other"\n')
+    engine = Extractor(SCHEMA, "auto", model=LocalModel(str(FOLDER), "reference")).engine
+    assert isinstance(engine, VlmEngine)
+    assert engine.model.name == str(FOLDER)
+    with pytest.raises(WeightsError, match="pagelift models pull some/other"):
+        Extractor(SCHEMA, "auto")
+
+
+def test_a_model_is_never_ignored() -> None:
+    with pytest.raises(ConfigError, match="layout uses no model"):
+        Extractor(SCHEMA, "layout", model=FOLDER)
+    with pytest.raises(ConfigError, match="engine object"):
+        Extractor(SCHEMA, VlmEngine(scripted("{}")), model=FOLDER)
+
+
+@pytest.mark.parametrize("content", ["model = 3", 'modell = "x"', "model =", 'prompt = ""'])
+def test_a_wrong_config_file_is_an_error(content: str, config: Path) -> None:
+    config.write_text(content)
+    with pytest.raises(ConfigError):
+        load_engine("auto")
+
+
+def test_the_engine_is_registered() -> None:
+    assert "vlm" in ENGINES
