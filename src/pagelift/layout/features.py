@@ -35,7 +35,12 @@ _STREET_START = re.compile(
 _SENDER_LINE = re.compile(r"^[^,•·●|*\d]+[,•·●|*–-]+\s[^,•·●|*]+[,•·●|*–-]+\s?.*\b\d{4,5}\b")
 """A return address in one line: name, street, place."""
 _PLACE_BEFORE_DATE = re.compile(r"(?:Fait à |Done at |Signed at )?[A-ZÀ-Ý][\w .-]{2,25},? ?(?:den|le|il|am|the|de|,)?", re.I)
-_NOT_NAME = re.compile(r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|email|e-mail|vat|gst|iban)\b", re.I)
+_NOT_NAME = re.compile(
+    r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|email|e-mail|vat|gst|iban)\b"
+    r"|\b(?:reg|registration|co|company|roc)\.? ?(?:no|nr|#)",
+    re.I,
+)
+_LEGAL_FORM = re.compile(r"(?:sdn|bhd|gmbh|ltd|inc|llc|co|kg|ag|plc|limited|company|&|und|and|[\W_])+", re.I)
 
 _POSTCODE = re.compile(r"\b(?:[A-Z]{1,2}-)?\d{4,6}\b|\b[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}\b")
 
@@ -172,7 +177,7 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
         "no_letters": float(not re.search(r"[^\W\d_]{2}", text)),
         "generic": float(not organisation and lexicon.only_label_words(text)),
         "single_word": float(" " not in text and organisation),
-        "not_a_name": float(bool(_NOT_NAME.search(text))),
+        "not_a_name": float(bool(_NOT_NAME.search(text) or _LEGAL_FORM.fullmatch(text))),
         "trimmed": float(candidate.trimmed) * (1.0 if query.role == "owner" or "without" in query.description else -1.0),
         "sentence": float(len(words) >= 5 and sum(w[0].islower() for w in words) > len(words) / 2),
         "inner_label": float(":" in text[:-1] and not re.search(r"\d:\d|https?:", text)),

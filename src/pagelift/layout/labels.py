@@ -21,6 +21,7 @@ _OTHER_TYPES: dict[str, frozenset[str]] = {
 }
 """Words of a label that promise a value of another kind."""
 _CONNECTOR = re.compile(r"[\W_]*(?:vom|von|dated|of|from|du|le|am|on|the|date|del|van|den|di|in|den|à|-)?[\W_]*", re.I)
+_WITHOUT_TAX = re.compile(r"\bexcl|\bex\.? |\bohne\b|\bhors\b|\bnetto\b|\bnet of\b|\bsans\b|\bzzgl|\bbefore\b", re.I)
 LABEL_LENGTH = 80
 """Only the end of a longer text can be a label."""
 
@@ -148,6 +149,8 @@ def match_label(query: Query, text: str, ranged: bool = False) -> float:
     ranged: the candidate's place in a range of dates already says whether it is the first or the last.
     """
     score = _match(query.range_terms if ranged else query.terms, text)
+    if score > 0 and query.label & {"total", "gross"} and not query.label & {"net", "tax"} and _is_part_of_total(text):
+        score -= 0.4
     if score > 0 and lexicon.bag(text) & _OTHER_TYPES.get(query.kind, frozenset()) - query.label - query.hint:
         score -= 0.35
     if query.parents.label:
@@ -156,6 +159,13 @@ def match_label(query: Query, text: str, ranged: bool = False) -> float:
     if score > 0.2 and plain(text) == plain(query.words):
         score += 0.1
     return score
+
+
+@functools.lru_cache(50_000)
+def _is_part_of_total(text: str) -> bool:
+    """Whether a label says that its amount is without the tax, or is the tax itself ("GST 6% included in total")."""
+    first = next((lexicon.word_concepts(w) for w in text.split() if lexicon.word_concepts(w)), frozenset())
+    return "tax" in first or bool(_WITHOUT_TAX.search(text))
 
 
 def match_context(query: Query, text: str) -> float:

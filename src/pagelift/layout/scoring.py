@@ -59,12 +59,15 @@ def best_labels(query: Query, candidate: Candidate) -> tuple[float, float, str]:
     named_by = ""
     ranged = bool(query.bound) and candidate.range_part == (1 if query.bound == "first" else 2)
     for text, weight, _ in candidate.labels:
-        is_organisation = not text.endswith(":") and ORGANISATION.search(text) and not lexicon.only_label_words(text)
         match = weight * match_label(query, text, ranged)
-        if query.kind == "name" and is_organisation:
+        if match > label and query.kind == "name" and _is_organisation(text):
             match *= 0.4  # the name of an organisation above another is no label
         if match > label:
             label, named_by = match, text
         if query.parents.label:
             context = max(context, weight * match_context(query, text))
     return label, context, named_by
+
+
+def _is_organisation(text: str) -> bool:
+    return not text.endswith(":") and bool(ORGANISATION.search(text)) and not lexicon.only_label_words(text)

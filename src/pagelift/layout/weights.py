@@ -50,7 +50,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
     },
     "name": {
         "high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8,
-        "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0, "generic": -1.2, "single_word": -0.5, "not_a_name": -0.4,
+        "owner_high": 0.5, "owner_size": 0.15, "no_letters": -1.0, "generic": -1.2, "single_word": -0.5, "not_a_name": -1.0,
         "recipient_top": -0.5, "partial": -0.05, "trimmed": 0.4, "street": -0.6, "inner_label": -0.4, "unfinished": -0.3,
         "sentence": -0.6, "phrase": -0.2, "subject_high": 0.3, "subject_size": 0.5, "wrapped": 0.3, "letterhead": 0.5,
         "own_word": 0.5, "owner_block": 0.3, "sender_line": 0.8, "recipient_block": 0.8, "recipient_left": 0.3, "shape": 0.8,
