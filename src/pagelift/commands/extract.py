@@ -21,7 +21,7 @@ from pagelift.commands import ExitCode, say
 from pagelift.commands.inputs import STDIN, Input, find_inputs, is_batch
 from pagelift.commands.sinks import ArraySink, CsvSink, Failure, FolderSink, Format, JsonSink, LinesSink, Sink
 from pagelift.commands.tables import Table
-from pagelift.core import ConfigError, DocumentError, Extraction, Limits, PageliftError
+from pagelift.core import ConfigError, DocumentError, Extraction, InvalidOutput, Limits, PageliftError
 from pagelift.core.annotate import annotated_pages, as_png
 from pagelift.core.files import write_atomic
 from pagelift.documents.open import OcrMode
@@ -134,7 +134,8 @@ Outcome: TypeAlias = tuple[Extraction | Failure, list[str]]
 def _outcomes(job: Job, extractor: Extractor, documents: Sequence[Input]) -> Generator[Outcome, None, None]:
     """The outcome of every document, in order; at most a few more than `jobs` are worked on or waiting to be written."""
     todo = iter(documents)
-    if min(job.jobs, len(documents)) > 1 and all(document.source != STDIN for document in documents):  # other processes have no stdin
+    alone = extractor.engine.name == "vlm" or any(document.source == STDIN for document in documents)
+    if min(job.jobs, len(documents)) > 1 and not alone:  # a model is in memory once; other processes have no standard input
         yield from _parallel_outcomes(job, todo)  # leaves documents over only if a process was lost
     for document in todo:
         yield _extract(job, extractor, document)
@@ -170,7 +171,7 @@ def _parallel_outcomes(job: Job, todo: Iterator[Input]) -> Generator[Outcome, No
 
 
 def _extractor_of(job: Job) -> Extractor:
-    return Extractor(job.schema, job.engine, limits=job.limits, ocr=job.ocr, nulls=job.nulls, strict=job.strict)
+    return Extractor(job.schema, job.engine, limits=job.limits, ocr=job.ocr, nulls=job.nulls, strict=job.strict, model=job.model)
 
 
 _process: tuple[Job, Extractor]
@@ -191,7 +192,8 @@ def _extract(job: Job, extractor: Extractor, document: Input) -> Outcome:
         extraction = extractor.extract(document.source, pages=job.pages, password=job.password)
     except PageliftError as error:
         named = document.source in str(error) or document.source == "-"
-        return Failure(type(error).__name__, str(error)), [f"error: {error}" if named else f"error: {document.source}: {error}"]
+        raw = error.raw if isinstance(error, InvalidOutput) else ""
+        return Failure(type(error).__name__, str(error), raw), [f"error: {error}" if named else f"error: {document.source}: {error}"]
     except Exception as error:
         log.exception("%s: unexpected error", document.source)
         message = f"{document.source}: unexpected error: {error}"

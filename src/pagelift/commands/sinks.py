@@ -20,10 +20,14 @@ Format = Literal["json", "jsonl", "csv"]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no result for a document. type: the name of the error class."""
+    """Why there is no result for a document. type: the name of the error class. raw: a model's answer that is no result, or ""."""
 
     type: str
     message: str
+    raw: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        return {"type": self.type, "message": self.message} | ({"raw": self.raw} if self.raw else {})
 
 
 class Sink(Protocol):
@@ -87,7 +91,7 @@ class ArraySink:
 def _line(document: Input, outcome: Extraction | Failure, evidence: bool) -> str:
     line: dict[str, Json] = {"source": document.source}
     if isinstance(outcome, Failure):
-        line["error"] = {"type": outcome.type, "message": outcome.message}
+        line["error"] = outcome.to_dict()
     else:
         line |= {**outcome.to_dict(evidence), "source": document.source}
     return json.dumps(line, ensure_ascii=False)
