@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagelift.evidence import Order, find_dates, infer_order, parse_date, stated_order
 
+patient = settings(deadline=None)
 ORDERS: tuple[Order, ...] = ("dmy", "mdy")
 
 
@@ -217,12 +218,14 @@ def printed(form: str, date: datetime.date, month: str = "") -> str:
     return form.format(d=date.day, m=date.month, y=date.year, yy=date.year % 100, month=month)
 
 
+@patient
 @given(DATES, st.sampled_from(WITH_MONTH), st.sampled_from(sorted(MONTHS)), st.sampled_from(ORDERS))
 def test_a_date_with_its_month_in_words_is_read_back(date: datetime.date, form: str, language: str, order: Order) -> None:
     text = printed(form, date, MONTHS[language].split()[date.month - 1])
     assert parse_date(text, order) == date, text
 
 
+@patient
 @given(DATES, st.sampled_from(ORDERS), st.integers(0, 3))
 def test_a_numeric_date_is_read_back_in_its_order(date: datetime.date, order: Order, form: int) -> None:
     text = printed(NUMERIC[order][form], date)
@@ -231,11 +234,13 @@ def test_a_numeric_date_is_read_back_in_its_order(date: datetime.date, order: Or
     assert spans[0].ambiguous == (date.day <= 12 and date.day != date.month)
 
 
+@patient
 @given(DATES, st.sampled_from(["%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%Y-%m-%dT08:05:00"]), st.sampled_from(ORDERS))
 def test_year_first_has_one_reading(date: datetime.date, form: str, order: Order) -> None:
     assert [(s.date, s.ambiguous) for s in find_dates(date.strftime(form), order)] == [(date, False)]
 
 
+@patient
 @given(st.lists(DATES, min_size=1, max_size=6), st.sampled_from(ORDERS))
 def test_a_document_is_read_in_the_order_that_it_shows(dates: list[datetime.date], order: Order) -> None:
     texts = [printed(NUMERIC[order][0], date) for date in dates]
@@ -244,6 +249,7 @@ def test_a_document_is_read_in_the_order_that_it_shows(dates: list[datetime.date
         assert [found(text, inferred) for text in texts] == [[date.isoformat()] for date in dates]
 
 
+@patient
 @given(st.text(alphabet="0123456789./-: ,TJanMar", max_size=30), st.sampled_from(ORDERS))
 def test_spans_are_apart_and_inside_the_text(text: str, order: Order) -> None:
     position = 0
@@ -252,6 +258,7 @@ def test_spans_are_apart_and_inside_the_text(text: str, order: Order) -> None:
         position = span.end
 
 
+@patient
 @given(st.text(max_size=60))
 def test_random_text_never_raises(text: str) -> None:
     list(find_dates(text))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagelift.evidence import CURRENCY_CODES, Decimalmark, infer_mark, parse_number
 
+patient = settings(deadline=None)
 SPACES = {"space": " ", "no-break": "\u00a0", "narrow no-break": "\u202f", "thin": "\u2009", "figure": "\u2007"}
 
 
@@ -216,6 +217,7 @@ CONVENTIONS = [
 SIGNS = ["{}", "-{}", "({})", "{}-", "−{}"]
 
 
+@patient
 @given(
     st.integers(0, 10**12),
     st.integers(0, 4),
@@ -237,6 +239,7 @@ def test_a_number_printed_in_a_convention_is_read_back(
     assert number.percent == ("%" in around)
 
 
+@patient
 @given(st.text(alphabet="0123456789.,-()$€% '", max_size=12), st.sampled_from([None, ".", ","]))
 def test_any_text_is_a_finite_number_or_none(text: str, mark: Decimalmark | None) -> None:
     number = parse_number(text, mark)
@@ -245,6 +248,7 @@ def test_any_text_is_a_finite_number_or_none(text: str, mark: Decimalmark | None
         assert any(c.isdigit() for c in text)
 
 
+@patient
 @given(st.text(max_size=40))
 def test_random_text_never_raises(text: str) -> None:
     parse_number(text)

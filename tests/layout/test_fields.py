@@ -131,22 +131,27 @@ BETA = ["Beta Foods Ltd", "7 Low Road", "54321 Munich"]
 HEADINGS = [("Seller", "Buyer"), ("Verkäufer", "Käufer"), ("Supplier", "Customer")]
 
 
+def side_by_side(left: list[str], right: list[str]) -> PageContent:
+    rows: list[Cells] = [{50: a, 320: b} for a, b in zip(left, right, strict=True)]
+    return page(*rows)
+
+
 @pytest.mark.parametrize(("selling", "buying"), HEADINGS)
 def test_two_parties_side_by_side(selling: str, buying: str) -> None:
-    one, other = [selling, *ALPHA], [buying, *BETA]
-    assert read(PARTIES, page(*({50: a, 320: b} for a, b in zip(one, other, strict=True)))) == NAMES
-    assert read(PARTIES, page(*({50: b, 320: a} for a, b in zip(one, other, strict=True)))) == NAMES
+    assert read(PARTIES, side_by_side([selling, *ALPHA], [buying, *BETA])) == NAMES
+    assert read(PARTIES, side_by_side([buying, *BETA], [selling, *ALPHA])) == NAMES
 
 
 @pytest.mark.parametrize(("selling", "buying"), HEADINGS)
 def test_two_parties_one_under_the_other(selling: str, buying: str) -> None:
-    one, other = [Row(selling, bold=True), *ALPHA, ""], [Row(buying, bold=True), *BETA, ""]
+    one: list[Row | Cells] = [Row(selling, bold=True), *ALPHA, ""]
+    other: list[Row | Cells] = [Row(buying, bold=True), *BETA, ""]
     assert read(PARTIES, page(*one, *other)) == NAMES
     assert read(PARTIES, page(*other, *one)) == NAMES
 
 
 def test_an_address_goes_with_its_party() -> None:
-    content = page(*({50: a, 320: b} for a, b in zip(["Seller", *ALPHA], ["Buyer", *BETA], strict=True)))
+    content = side_by_side(["Seller", *ALPHA], ["Buyer", *BETA])
     expected = {
         "seller_name": "Alpha Tools GmbH",
         "seller_address": "12 High Street, 12345 Berlin",
@@ -252,8 +257,8 @@ SUMS = {"subtotal": NUMBER, "tax": NUMBER, "total": NUMBER, "currency": STRING}
     ],
 )
 def test_net_tax_gross_and_currency(rows: list[tuple[str, str]], currency: str) -> None:
-    content = page(*({50: label, -550: amount} for label, amount in rows))
-    assert read(SUMS, content) == {"subtotal": 1000, "tax": 190, "total": 1190, "currency": currency}
+    lines: list[Cells] = [{50: label, -550: amount} for label, amount in rows]
+    assert read(SUMS, page(*lines)) == {"subtotal": 1000, "tax": 190, "total": 1190, "currency": currency}
 
 
 def test_a_labelled_currency() -> None:

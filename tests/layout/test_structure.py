@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import BOOLEAN, DATE, INTEGER, NUMBER, STRING, STRINGS, check_box, describe, layout, page, query, record, turned, words_at
 
@@ -21,6 +21,8 @@ from pagelift.layout.scoring import Scored
 from pagelift.layout.solve import Choice, solve
 from pagelift.layout.values import Locale, infer_locale, read_value
 from pagelift.schema import Schema
+
+patient = settings(deadline=None)
 
 
 def segments(content: PageContent) -> list[list[str]]:
@@ -86,6 +88,7 @@ WORDS = st.builds(
 )
 
 
+@patient
 @given(st.lists(WORDS, max_size=25))
 def test_every_word_is_on_one_line_and_lines_go_down(words: list[Word]) -> None:
     analysed = analyse_page(PageContent(1, 600, 800, tuple(words)))
@@ -138,6 +141,7 @@ def test_words_outside_the_thesaurus_stand_for_themselves() -> None:
     assert not only_label_words("4711")
 
 
+@patient
 @given(st.text(max_size=60))
 def test_any_text_has_a_bag(text: str) -> None:
     assert all(bag(text))
@@ -249,6 +253,7 @@ def test_a_number_glued_to_its_label() -> None:
     assert [(c.text, c.before) for c in found if c.family == "number"] == [("12.50", "Total:")]
 
 
+@patient
 @given(
     st.lists(
         st.sampled_from(["Total:", "12.50", "€", "31.12.2024", "☒", "a@b.example", "A-1", "(", ")", ",", ":", "1", "234", "London"]),
@@ -411,6 +416,7 @@ def test_a_period_does_not_end_before_it_starts() -> None:
 SCORES = st.fixed_dictionaries({name: st.floats(-2, 3, width=16) for name in ("one", "two", "three")})
 
 
+@patient
 @given(SCORES, SCORES)
 def test_answers_are_good_enough_and_the_same_every_time(first: dict[str, float], second: dict[str, float]) -> None:
     found = candidates(page("one", "", "two", "", "three"))
