@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pagelift.layout import lexicon
 from pagelift.layout.candidates import Candidate
 from pagelift.layout.query import Query
 from pagelift.layout.scoring import Scored
@@ -18,6 +19,7 @@ from pagelift.layout.scoring import Scored
 SHORT_LIST = 30
 _SAME_SPAN = -0.8
 _IS_LABEL = -1.0
+_BESIDE = ("inline", "left", "row")
 _NEAR_NAME = 0.6
 _DATE_PAIR = 0.8
 _SUM_BONUS = 1.1
@@ -49,6 +51,7 @@ class Choice:
 def solve(choices: Sequence[Choice]) -> None:
     """Set `chosen` of every choice. Deterministic: ties go to the earlier option and the earlier field."""
     for choice in choices:
+        _prefer_rounded(choice)
         choice.options = sorted(choice.options, key=lambda o: -o.score)[:SHORT_LIST]
         choice.chosen = 0 if choice.options and choice.options[0].score >= choice.threshold else None
     fixed = _solve_sums(choices)
@@ -63,6 +66,20 @@ def solve(choices: Sequence[Choice]) -> None:
             changed |= choice.chosen != before
         if not changed:
             break
+
+
+def _prefer_rounded(choice: Choice) -> None:
+    """Where the schema asks for the amount after rounding: a printed sum of an amount and a rounding adjustment counts more."""
+    if "rounding" not in choice.query.description.lower() or not choice.options:
+        return
+    values = [(o, o.candidate.number.value) for o in choice.options if o.candidate.number is not None]
+    adjustments = {
+        v for o, v in values if abs(v) <= 1 and any("rounding" in lexicon.bag(t) for t, _, r in o.candidate.labels if r in _BESIDE)
+    }
+    best, base = max(values, key=lambda pair: pair[0].score)
+    for option, value in values:
+        if any(adjustment and value in (base + adjustment, base - adjustment) for adjustment in adjustments):
+            option.score = max(option.score, best.score + 0.1)
 
 
 def _best_option(choice: Choice, others: list[Choice]) -> int | None:
