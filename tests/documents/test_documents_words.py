@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagelift.documents.characters import BREAK, Character, Style
+from pagelift.documents.characters import BREAK, GUESS, Character, Style
 from pagelift.documents.soundness import Drawn, judge, letter_likeness, unreadable
 from pagelift.documents.words import Run, clean_text, group_characters
 
@@ -123,3 +123,16 @@ def test_verdicts() -> None:
 
 def test_unreadable() -> None:
     assert [unreadable(w) for w in ("plain", "Größe", "a\ufffdb", "(cid:12)", "\uf0b7", "\ufffd")] == [0, 0, 1, 5, 0, 1]
+
+
+def test_a_guessed_space_counts_where_the_gap_agrees() -> None:
+    first, second = line("ab"), line("cd", x=11.5)  # 1.5 apart: less than an unguessed space, more than kerning
+    assert texts(group_characters([*first, GUESS, *second])) == ["ab", "cd"]
+    assert texts(group_characters([*first, *second])) == ["abcd"]
+    assert texts(group_characters([*first, GUESS, *line("cd", x=10.4)])) == ["abcd"]
+
+
+def test_parts_of_a_ligature_share_one_box_and_stay_together() -> None:
+    other = Style(0.0, 10.0, False, False, (0, 0, 0, 255), 2)
+    ligature: list[Character | None] = [("t", 5.0, 0.0, 12.0, 10.0, PLAIN), ("t", 5.0, 0.0, 12.0, 10.0, other)]
+    assert texts(group_characters([*line("a"), *ligature, *line("er", x=12.0)])) == ["atter"]

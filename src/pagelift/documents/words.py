@@ -92,7 +92,7 @@ def _runs(characters: Iterable[Character | str | None]) -> list[Run]:
         if turn:
             start, low, end, high = _along(start, low, end, high, turn)
         if run is not None and run.turn == turn and _continues(run, character, (start, low, end, high), max_gap):
-            if text == run.text_before and _is_second_print(run, character_style, start, high - low):
+            if text == run.text_before and _is_second_print(run, start, end, high - low):
                 continue
             run.start, run.end = min(run.start, start), max(run.end, end)
             run.low, run.high = min(run.low, low), max(run.high, high)
@@ -105,13 +105,13 @@ def _runs(characters: Iterable[Character | str | None]) -> list[Run]:
     return runs
 
 
-def _is_second_print(run: Run, style: Style, start: float, height: float) -> bool:
+def _is_second_print(run: Run, start: float, end: float, height: float) -> bool:
     """Whether a character repeats the one before it at nearly the same place: bold by double printing.
 
-    At the very same place and in the same text object it is a part of a ligature ("ff").
+    In the very same box it is a part of a ligature ("tt").
     """
     shift = abs(start - run.start_before)
-    return shift < MAX_REPEAT_SHIFT * height and not (shift == 0 and style is run.style)
+    return shift < MAX_REPEAT_SHIFT * height and not (shift == 0 and end == run.end)
 
 
 def _along(left: float, bottom: float, right: float, top: float, turn: int) -> Rectangle:
