@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from pagelift.layout import lexicon
 from pagelift.layout.candidates import Candidate
@@ -19,6 +20,8 @@ from pagelift.layout.scoring import Scored
 SHORT_LIST = 30
 _SAME_SPAN = -0.8
 _IS_LABEL = -1.0
+_COIN = Decimal("0.05")
+"""Cash is rounded to multiples of this or of more."""
 _BESIDE = ("inline", "left", "row")
 _NEAR_NAME = 0.6
 _DATE_PAIR = 0.8
@@ -78,7 +81,9 @@ def _prefer_rounded(choice: Choice) -> None:
     }
     best, base = max(values, key=lambda pair: pair[0].score)
     for option, value in values:
-        if any(adjustment and value in (base + adjustment, base - adjustment) for adjustment in adjustments):
+        if value % _COIN == 0 != base % _COIN and any(
+            adjustment and value in (base + adjustment, base - adjustment) for adjustment in adjustments
+        ):
             option.score = max(option.score, best.score + 0.1)
 
 
