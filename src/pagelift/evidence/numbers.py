@@ -22,6 +22,8 @@ _NUMBER = re.compile(
     rf"^(?:(?P<cur0>{_CURRENCY})(?=\s*\())?\s*(?P<lead>[(\[<]?)\s*(?P<sign>[-+−–]?)\s*(?P<cur1>{_CURRENCY})?\s*(?P<sign2>[-+−–]?)\s*(?P<digits>{_DIGITS})"
     rf"(?P<dash>[.,](?:-+|—|–))?\s*(?P<close>[)\]>]?)(?P<trail>\s?[-−]|\s?CR|\s?DR)?\s*(?P<cur2>{_CURRENCY})?\s*(?P<pct>[%‰])?(?P<rest>\s*[A-Z*#]{{0,3}}|[*]+)$"
 )
+MAX_DIGITS = 40
+"""A longer run of digits is no amount."""
 CURRENCY_CODES = frozenset(
     """AED ARS AUD BDT BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HRK HUF IDR ILS INR ISK JPY KES KRW KWD KZT LKR
     MAD MXN MYR NGN NOK NZD OMR PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TND TRY TWD UAH USD UYU VND ZAR""".split()
@@ -86,7 +88,7 @@ def parse_number(text: str, mark: Decimalmark | None = None) -> Number | None:
     if (match["cur0"] or match["cur1"] or match["cur2"]) and currency is None:
         return None
     digits, decimals, ambiguous = _plain_digits(match["digits"], mark)
-    if digits is None:
+    if digits is None or len(digits) > MAX_DIGITS:
         return None
     value = Decimal(digits)
     negative = "-" in _dashes(match["sign"] + match["sign2"] + (match["trail"] or "")) or (match["lead"] == "(" and match["close"] == ")")

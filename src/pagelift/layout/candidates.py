@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ Family = Literal["number", "date", "id", "text", "block", "wrapped", "email", "p
 _EDGE = " .,;:()[]*|"
 _GLUED_VALUE = re.compile(r"^(.*[^\W\d_)#.][:#=.]?\s?)([-$€£(]*(?:RM)?\d[\d.,']*\)?)$")
 _RANGE = re.compile(r"\s*(?:-|–|—|~|to|bis|through|thru|until|au|al|a|/|\.\.|,)?\s*(?:end:?|end date:?)?\s*", re.I)
+_NUMBER_RANGE = re.compile(r"\S{0,4}\s*(?:…|\.\.\.?|-|–|—|~|to|bis|à|a|÷)", re.I)
 _ID = re.compile(r"[\w./#&-]*\d[\w./#&-]*(?:\s?[-/]\s?|\s)(?:[A-Z]{1,2} )?[\w./-]*\d[\w./-]*(?: (?:[A-Z]|\d+))*|\d+ [A-Z]")
 _REGISTRATION = re.compile(
     r"\s*[\[(][^()\[\]]*\d[^()\[\]]*[\])]?\s*$|\s+(?:Co\.?|Company)?\s*(?:Reg\.?|Registration)?\s*(?:No\.?|Nr\.?)[:.]?\s*[\w-]*\d[\w-]*$",
@@ -77,7 +79,7 @@ def page_candidates(page: PageLayout, locale: Locale) -> list[Candidate]:
     for line in page.lines:
         found += _dates(line.segments, locale)
         for segment in line.segments:
-            found += _numbers(segment, locale)
+            found += _mark_ranges(list(_numbers(segment, locale)))
             found += _identifiers(segment)
             found += _patterns(segment)
             found += _texts(segment)
@@ -154,6 +156,15 @@ def _numbers(segment: Segment, locale: Locale) -> Iterator[Candidate]:
             number = parse_number(joined, locale.mark)
             if number is not None:
                 yield Candidate("number", segment, k, k + 2, joined, number)
+
+
+def _mark_ranges(numbers: list[Candidate]) -> list[Candidate]:
+    """Neighbours like "12 ... 36 V" are the first and the last number of a range."""
+    for first, last in itertools.pairwise(numbers):
+        between = " ".join(t.text for t in first.segment.tokens[first.end : last.start])
+        if first.end <= last.start and _NUMBER_RANGE.fullmatch(between):
+            first.range_part, last.range_part = 1, 2
+    return numbers
 
 
 def _identifiers(segment: Segment) -> Iterator[Candidate]:

@@ -109,7 +109,10 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts, label_mat
 def _number_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
     number = candidate.number
     assert number is not None
-    seen = {"percent": float(number.percent), "in_date": float(bool(candidate.range_part))}
+    part = {"first": 1, "last": 2}.get(query.bound)
+    seen = {"percent": float(number.percent), "range": 0.0}
+    if part and candidate.range_part:
+        seen["range"] = 1.0 if candidate.range_part == part else -1.0
     if query.node.types == ("integer",):
         return seen | {"whole": float(number.decimals == 0), "bare": 0.0, "low": 0.0}
     value = abs(float(number.value))

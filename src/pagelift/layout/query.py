@@ -315,6 +315,11 @@ def _read_description(query: Query) -> None:
     query.full_terms = replace(query.terms, label=query.label | query.parents.label)
     open_label = query.label - {"start", "end"}
     query.range_terms = replace(query.terms, label=open_label) if open_label else query.terms
+    if query.kind in ("number", "percent") and query.parents.label:
+        words = set(query.words.split())
+        query.bound = "first" if words & {"min", "minimum", "from", "low", "lower"} else ""
+        query.bound = "last" if words & {"max", "maximum", "to", "high", "upper"} else query.bound
+        query.range_terms = query.parents if query.bound else query.terms
     if query.kind in ("date", "datetime"):
         query.bound = "first" if first and not last else "last" if last and not first else ""
 

@@ -20,8 +20,6 @@ from pagelift.layout.scoring import Scored
 SHORT_LIST = 30
 _SAME_SPAN = -0.8
 _IS_LABEL = -1.0
-_COIN = Decimal("0.05")
-"""Cash is rounded to multiples of this or of more."""
 _BESIDE = ("inline", "left", "row")
 _NEAR_NAME = 0.6
 _DATE_PAIR = 0.8
@@ -81,10 +79,17 @@ def _prefer_rounded(choice: Choice) -> None:
     }
     best, base = max(values, key=lambda pair: pair[0].score)
     for option, value in values:
-        if value % _COIN == 0 != base % _COIN and any(
-            adjustment and value in (base + adjustment, base - adjustment) for adjustment in adjustments
+        if (
+            _is_round(value)
+            and not _is_round(base)
+            and any(adjustment and value in (base + adjustment, base - adjustment) for adjustment in adjustments)
         ):
             option.score = max(option.score, best.score + 0.1)
+
+
+def _is_round(value: Decimal) -> bool:
+    """Whether an amount can be paid in cash: a multiple of 0.05."""
+    return abs(value) < 1_000_000_000 and value * 20 == (value * 20).to_integral_value()
 
 
 def _best_option(choice: Choice, others: list[Choice]) -> int | None:
