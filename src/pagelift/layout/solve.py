@@ -67,6 +67,23 @@ def solve(choices: Sequence[Choice]) -> None:
             changed |= choice.chosen != before
         if not changed:
             break
+    _due_is_total(choices)
+
+
+def _due_is_total(choices: Sequence[Choice]) -> None:
+    """An amount due that is not printed apart is the total, where nothing was paid before."""
+    totals = [c.pick for c in choices if sum_role(c.query) == "gross" and c.pick is not None and c.pick.label > 0.3]
+    for choice in choices:
+        query = choice.query
+        due = query.kind == "number" and "due" in query.label and query.label <= {"due", "amount", "balance", "total", "paid"}
+        if (
+            due
+            and choice.pick is None
+            and totals
+            and not any("paid" in lexicon.bag(t) for o in choice.options for t, _, r in o.candidate.labels if r in _BESIDE)
+        ):
+            choice.options = [*choice.options, totals[0]]
+            choice.chosen = len(choice.options) - 1
 
 
 def _prefer_rounded(choice: Choice) -> None:
