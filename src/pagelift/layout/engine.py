@@ -28,6 +28,7 @@ from pagelift.layout.scoring import Scored, answers, score
 from pagelift.layout.solve import Choice, solve
 from pagelift.layout.tables import Row, TableResult, find_tables
 from pagelift.layout.values import Locale, infer_locale, plain, read_value
+from pagelift.layout.weights import FAMILIES, FAMILIES_OF_ONE
 from pagelift.schema import Schema
 
 FLAT_PAGES = 12
@@ -71,7 +72,7 @@ def extract_pages(contents: Sequence[PageContent], schema: Schema) -> Proposal:
 
 
 def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayout], in_tables: frozenset[int]) -> None:
-    candidates = _candidates(pages, run.locale)
+    candidates = _candidates(pages, run.locale, queries)
     filled = sum(f.kind == "text" and bool(f.value.strip()) for p in pages for f in p.content.form_fields)
     heads = frozenset(h for p in pages for h in block_heads(p))
     facts = DocumentFacts(
@@ -102,14 +103,16 @@ def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayou
         _store_choice(run, choice)
 
 
-def _candidates(pages: Sequence[PageLayout], locale: Locale) -> list[Candidate]:
+def _candidates(pages: Sequence[PageLayout], locale: Locale, queries: Sequence[Query]) -> list[Candidate]:
+    """Everything on the pages that could answer one of the queries, with its labels."""
+    families = {"text", "number", *(family for q in queries for family in FAMILIES[q.kind])}
     found: list[Candidate] = []
     for page in pages:
-        printed = page_candidates(page, locale)
+        printed = [c for c in page_candidates(page, locale) if c.family in families]
         for candidate in printed:
             candidate.labels = collect_labels(candidate)
         found += printed + form_candidates(page, locale)
-        for segment in page.segments:
+        for segment in page.segments if "place" in families else ():
             for part, candidate in place_candidates(segment):
                 candidate.part, candidate.labels = part, collect_labels(candidate)
                 found.append(candidate)
@@ -125,7 +128,8 @@ def _amounts(candidates: Sequence[Candidate]) -> list[float]:
 def _distinct(candidates: Sequence[Candidate]) -> dict[Family, int]:
     values: dict[Family, set[str]] = {}
     for candidate in candidates:
-        values.setdefault(candidate.family, set()).add(plain(candidate.text))
+        if candidate.family in FAMILIES_OF_ONE:
+            values.setdefault(candidate.family, set()).add(plain(candidate.text))
     return {family: len(texts) for family, texts in values.items()}
 
 

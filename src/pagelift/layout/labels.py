@@ -27,8 +27,12 @@ LABEL_LENGTH = 80
 
 
 def collect_labels(candidate: Candidate) -> list[tuple[str, float, str]]:
-    """Texts that may label the candidate: (text, weight by relation and distance, relation)."""
-    return list(_collect(candidate))
+    """Texts that may label the candidate: (text, weight by relation and distance, relation); the same for all at one place."""
+    place = candidate.start, candidate.end, candidate.before, candidate.family == "number", bool(candidate.lines)
+    known = candidate.segment.labels
+    if place not in known:
+        known[place] = list(_collect(candidate))
+    return known[place]
 
 
 def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:

@@ -38,7 +38,7 @@ class Token:
 @dataclass(slots=True, eq=False)
 class Segment:
     """tokens: left to right. line: index of the line on the page. index: position in the line. above, below: the nearest
-    segments that share horizontal space, nearest first (at most three above, one below)."""
+    segments that share horizontal space, nearest first (at most three above, one below). labels: what `collect_labels` found."""
 
     tokens: list[Token]
     box: Box
@@ -51,6 +51,7 @@ class Segment:
     bold: float = 0.0
     above: list[Segment] = field(default_factory=list)
     below: list[Segment] = field(default_factory=list)
+    labels: dict[tuple[int, int, str, bool, bool], list[tuple[str, float, str]]] = field(default_factory=dict)
 
     @property
     def line_segments(self) -> list[Segment]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections import Counter
@@ -135,6 +136,7 @@ def read_currency(text: str) -> str | None:
     return next((code for symbol, code in CURRENCY_SYMBOLS.items() if symbol in text), None)
 
 
+@functools.lru_cache(50_000)
 def plain(text: str) -> str:
     """Letters and digits only, without accents and case: the form in which enum values and names are compared."""
     decomposed = unicodedata.normalize("NFKD", text).casefold()

@@ -30,6 +30,9 @@ FAMILIES: dict[Kind, tuple[Family, ...]] = {
 }
 """Which families of candidates can answer which kind; booleans, enums and currencies are read from marks and choices."""
 
+FAMILIES_OF_ONE = frozenset({"email", "phone", "url", "iban"})
+"""Families of which a document's only value needs no label."""
+
 WEIGHTS: dict[str, dict[str, float]] = {
     "*": {"label": 2.0, "context": 0.7, "table": -0.5, "form": 0.4, "not_in_form": -0.8},
     "number": {
