@@ -9,13 +9,6 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packed weights and saf
 
 namespace {
 
-float widen(const uint8_t* values, Float type, int64_t index) {
-  if (type == Float::f32) return load_as<float>(values + 4 * index);
-  H half = {};
-  half[0] = load_as<uint16_t>(values + 2 * index);
-  return (type == Float::bf16 ? widen_bf16(half) : widen_f16(half))[0];
-}
-
 template <F (*Widen)(H)>
 void unpack_halves(const uint8_t* p, int64_t n, float* y) {
   int64_t i = 0;
@@ -30,8 +23,12 @@ void unpack_halves(const uint8_t* p, int64_t n, float* y) {
 F bf16(H h) { return widen_bf16(h); }
 F f16(H h) { return widen_f16(h); }
 
-typedef uint32_t U8 __attribute__((vector_size(32)));
-typedef int32_t I8 __attribute__((vector_size(32)));
+// Floats `first` to `first + n - 1` of an array of any type.
+void widen(const uint8_t* values, Float type, int64_t first, int64_t n, float* y) {
+  if (type == Float::f32) memcpy(y, values + 4 * first, n * 4);
+  if (type == Float::f16) unpack_halves<f16>(values + 2 * first, n, y);
+  if (type == Float::bf16) unpack_halves<bf16>(values + 2 * first, n, y);
+}
 
 // Bits bytes as one little-endian number, put together in registers: a copy of odd size would go through memory and stall.
 template <int Bits>
@@ -44,41 +41,71 @@ PAGELIFT_INLINE uint64_t load_codes(const uint8_t* p) {
   return load_as<uint64_t>(p);
 }
 
-// `groups` groups of one row. Eight codes are exactly Bits bytes; each half of them fits a 32-bit lane.
+typedef uint32_t U8 __attribute__((vector_size(32)));
+typedef int32_t I8 __attribute__((vector_size(32)));
+
+// The next codes as one vector, at the low end of each 32-bit lane with nothing above. Eight codes are exactly Bits bytes.
 template <int Bits>
-void unpack_groups(const uint8_t* codes, const Matrix& m, int64_t first_group, int64_t groups, float* y) {
-  const int size = m.group_size;
-  const U8 shifts = {0, Bits, 2 * Bits, 3 * Bits, 0, Bits, 2 * Bits, 3 * Bits};
-  for (int64_t g = 0; g < groups; ++g) {
-    const float scale = widen(m.scales, m.type, first_group + g), offset = widen(m.offsets, m.type, first_group + g);
-    for (int i = 0; i < size; i += 8, codes += Bits, y += 8) {
-      const uint64_t eight = load_codes<Bits>(codes);
-      const uint32_t low = (uint32_t)eight, high = (uint32_t)(eight >> (4 * Bits));
-      const U8 lanes = U8{low, low, low, low, high, high, high, high} >> shifts & ((1u << Bits) - 1);
-      const F8 values = __builtin_convertvector((I8)lanes, F8) * scale + offset;
+struct Codes {
+  static constexpr int kCount = 8;
+  typedef I8 Lanes;
+  typedef F8 Values;
+  static PAGELIFT_INLINE Lanes next(const uint8_t* p) {
+    const uint64_t eight = load_codes<Bits>(p);
+    const uint32_t low = (uint32_t)eight, high = (uint32_t)(eight >> (4 * Bits));  // each half fits a lane
+    const U8 lanes = U8{low, low, low, low, high, high, high, high} >> U8{0, Bits, 2 * Bits, 3 * Bits, 0, Bits, 2 * Bits, 3 * Bits};
+    return (I8)(lanes & ((1u << Bits) - 1));
+  }
+};
+
+#if defined(PAGELIFT_LEVEL_avx512)
+// Sixteen at a time where eight codes fit a lane.
+template <int Bits>
+  requires(Bits <= 4)
+struct Codes<Bits> {
+  static constexpr int kCount = 16;
+  typedef I Lanes;
+  typedef F Values;
+  static PAGELIFT_INLINE Lanes next(const uint8_t* p) {
+    // Both halves whole, one masked in: from sixteen scalars g++ would build the vector in memory.
+    const U first = U{} + (uint32_t)load_codes<Bits>(p), second = U{} + (uint32_t)load_codes<Bits>(p + Bits);
+    const U upper = {0, 0, 0, 0, 0, 0, 0, 0, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+    constexpr uint32_t s = Bits;
+    const U shifts = {0, s, 2 * s, 3 * s, 4 * s, 5 * s, 6 * s, 7 * s, 0, s, 2 * s, 3 * s, 4 * s, 5 * s, 6 * s, 7 * s};
+    return (I)(((first & ~upper) | (second & upper)) >> shifts & ((1u << Bits) - 1));
+  }
+};
+#endif
+
+constexpr int64_t kGroups = kLinearBlock / 32;  // the most in a block
+
+// `groups` groups of one row.
+template <int Bits>
+void unpack_groups(const uint8_t* codes, int64_t size, int64_t groups, const float* scales, const float* offsets, float* y) {
+  using Next = Codes<Bits>;
+  for (int64_t g = 0; g < groups; ++g)
+    for (int64_t i = 0; i < size; i += Next::kCount, codes += Next::kCount / 8 * Bits, y += Next::kCount) {
+      const typename Next::Values values = __builtin_convertvector(Next::next(codes), typename Next::Values) * scales[g] + offsets[g];
       memcpy(y, &values, sizeof values);
     }
-  }
 }
 
-// Weights k0 to k0 + n - 1 of one row. For packed matrices both are multiples of the group size.
+// Weights k0 to k0 + n - 1 of one row, at most kLinearBlock. For packed matrices both are multiples of the group size.
 void unpack(const Matrix& m, int64_t row, int64_t k0, int64_t n, float* y) {
-  if (m.bits == 0) {
-    const int64_t index = row * m.in + k0;
-    if (m.type == Float::f32) memcpy(y, m.values + 4 * index, n * 4);
-    if (m.type == Float::f16) unpack_halves<f16>(m.values + 2 * index, n, y);
-    if (m.type == Float::bf16) unpack_halves<bf16>(m.values + 2 * index, n, y);
-    return;
-  }
-  const uint8_t* codes = m.values + (row * m.in + k0) / 8 * m.bits;
-  const int64_t group = (row * m.in + k0) / m.group_size, groups = n / m.group_size;
+  const int64_t first = row * m.in + k0;
+  if (m.bits == 0) return widen(m.values, m.type, first, n, y);
+  const uint8_t* codes = m.values + first / 8 * m.bits;
+  const int64_t groups = n / m.group_size;
+  float scales[kGroups], offsets[kGroups];
+  widen(m.scales, m.type, first / m.group_size, groups, scales);
+  widen(m.offsets, m.type, first / m.group_size, groups, offsets);
   switch (m.bits) {
-    case 2: return unpack_groups<2>(codes, m, group, groups, y);
-    case 3: return unpack_groups<3>(codes, m, group, groups, y);
-    case 4: return unpack_groups<4>(codes, m, group, groups, y);
-    case 5: return unpack_groups<5>(codes, m, group, groups, y);
-    case 6: return unpack_groups<6>(codes, m, group, groups, y);
-    case 8: return unpack_groups<8>(codes, m, group, groups, y);
+    case 2: return unpack_groups<2>(codes, m.group_size, groups, scales, offsets, y);
+    case 3: return unpack_groups<3>(codes, m.group_size, groups, scales, offsets, y);
+    case 4: return unpack_groups<4>(codes, m.group_size, groups, scales, offsets, y);
+    case 5: return unpack_groups<5>(codes, m.group_size, groups, scales, offsets, y);
+    case 6: return unpack_groups<6>(codes, m.group_size, groups, scales, offsets, y);
+    case 8: return unpack_groups<8>(codes, m.group_size, groups, scales, offsets, y);
   }
 }
 
@@ -145,7 +172,9 @@ void finish(const LinearJob& job, int64_t n0, int64_t width) {
 
 }  // namespace
 
-void unpack_row(const Matrix& matrix, int64_t row, float* y) { unpack(matrix, row, 0, matrix.in, y); }
+void unpack_row(const Matrix& matrix, int64_t row, float* y) {
+  for (int64_t k = 0; k < matrix.in; k += kLinearBlock) unpack(matrix, row, k, least(kLinearBlock, matrix.in - k), y + k);
+}
 
 void linear(const LinearJob& job, int64_t first, int64_t last, float* scratch) {
   const Matrix& m = *job.matrix;
