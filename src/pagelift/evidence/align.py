@@ -7,10 +7,11 @@ neighbours in the JSON value, the name of its key beside it, and the order of ro
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pagelift.core import Box, Json, PageContent
+from pagelift.core import Box, Json, PageContent, Word
 from pagelift.evidence.places import PageIndex, Place, normalise
 
 OTHER_PAGE = 2000.0
@@ -18,6 +19,7 @@ TAKEN = 400.0
 COST = 500.0
 LABEL = 300.0
 BESIDE_PT, ABOVE_PT = 250.0, 30.0
+MOST_NEAR, MOST_COMPARED = 8, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +68,46 @@ class _Chooser:
     """Chooses places one value after the other, each with regard to those before."""
 
     def __init__(self, indexes: Sequence[PageIndex]) -> None:
-        self._words = {index.number: [word for line in index.lines for word in line] for index in indexes}
+        self._labels = {index.number: _Labels(index) for index in indexes}
         self._taken: set[tuple[str, tuple[int, ...]]] = set()
         self._by_parent: dict[str, list[Place]] = {}
         self.chosen: dict[str, Place] = {}
 
     def choose(self, leaf: Leaf, places: Sequence[Place]) -> None:
-        near = self._by_parent.get(leaf.parent, [])
-        best = places[0] if len(places) == 1 else min(places, key=lambda place: self._score(leaf, place, near))
+        near = self._by_parent.setdefault(leaf.parent, [])
+        best = self._best(leaf, places, near[-MOST_NEAR:]) if len(places) > 1 else places[0]
         self.chosen[leaf.pointer] = best
-        self._by_parent.setdefault(leaf.parent, []).append(best)
+        near.append(best)
         self._taken.add(_use(leaf, best))
 
-    def _score(self, leaf: Leaf, place: Place, near: Sequence[Place]) -> float:
+    def _best(self, leaf: Leaf, places: Sequence[Place], near: Sequence[Place]) -> Place:
+        pages = {place.page for place in near}
+        same_page = [place for place in places if place.page in pages] or places
+        names = frozenset(normalise(part) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|[^\W\d_a-zA-Z]+", leaf.key))
+        return min(same_page[:MOST_COMPARED], key=lambda place: self._score(leaf, names, place, near))
+
+    def _score(self, leaf: Leaf, names: frozenset[str], place: Place, near: Sequence[Place]) -> float:
         score = COST * place.cost + (TAKEN if _use(leaf, place) in self._taken else 0.0)
         score += min((_distance(place, other) for other in near), default=0.0)
-        return score - LABEL * self._labelled(leaf.key, place)
+        return score - LABEL * len(names & self._labels[place.page].around(place.words[0])) / max(1, len(names))
 
-    def _labelled(self, key: str, place: Place) -> float:
-        """The share of the key's words that stand before the place on its line or just above it."""
-        names = {normalise(part) for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|[^\W\d_a-zA-Z]+", key)}
-        if not names:
-            return 0.0
-        box = place.words[0].box
-        around = {normalise(word.text.strip(".,:;#")) for word in self._words[place.page] if _before(word.box, box)}
-        return len(names & around) / len(names)
+
+class _Labels:
+    """The words of a page that may be the label of another: before it on its line, or just above."""
+
+    def __init__(self, index: PageIndex) -> None:
+        words = sorted((word for line in index.lines for word in line), key=lambda word: word.box.center_y)
+        self._heights = [word.box.center_y for word in words]
+        self._words = [(word.box, normalise(word.text.strip(".,:;#"))) for word in words]
+        self._known: dict[int, frozenset[str]] = {}
+
+    def around(self, word: Word) -> frozenset[str]:
+        """The normalised texts of a word's possible labels."""
+        if id(word) not in self._known:
+            y = word.box.center_y
+            first, last = bisect_left(self._heights, y - ABOVE_PT), bisect_right(self._heights, y + word.box.height)
+            self._known[id(word)] = frozenset(text for box, text in self._words[first:last] if _before(box, word.box))
+        return self._known[id(word)]
 
 
 def _use(leaf: Leaf, place: Place) -> tuple[str, tuple[int, ...]]:
@@ -109,4 +126,3 @@ def _distance(a: Place, b: Place) -> float:
     first, second = a.box, b.box
     apart = abs(first.center_y - second.center_y) + 0.1 * abs(first.center_x - second.center_x)
     return OTHER_PAGE * abs(a.page - b.page) + (apart if a.page == b.page else 0.0)
-

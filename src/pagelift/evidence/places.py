@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 from pagelift.core import Box, Json, PageContent, Word, union
 from pagelift.evidence.dates import find_dates, parse_date
@@ -24,7 +25,7 @@ NUMBER_WORDS = 4
 MARKS: tuple[Decimalmark, ...] = (".", ",")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """Words of one page that say a value. cost: how much had to be overlooked; 0 is the value as it stands."""
 
@@ -36,7 +37,7 @@ class Place:
     def raw(self) -> str:
         return " ".join(word.text for word in self.words)
 
-    @property
+    @cached_property
     def box(self) -> Box:
         return union(word.box for word in self.words)
 
