@@ -104,7 +104,8 @@ void DeltaState::keep(const Kernels& kernels, int64_t count, int64_t block) {
   std::copy_n(kept.inputs.data() + count * shape.channels(), window.size(), window.data());
   if (count == block) return;  // the state already has all updates
   state = std::move(kept.state);
-  const DeltaInputs inputs{nullptr, kept.k.data(), kept.v.data(), kept.decay.data(), kept.beta.data(), shape.keys(), shape.values(), count, nullptr};
+  const DeltaInputs inputs{nullptr,        kept.k.data(), kept.v.data(), kept.decay.data(), kept.beta.data(), shape.keys(),
+                           shape.values(), count,         nullptr};
   for (int64_t head = 0; head < shape.value_heads; ++head)
     for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk) advance(kernels, inputs, head, chunk);
 }

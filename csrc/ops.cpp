@@ -29,9 +29,8 @@ void linear(const Context& on, const LinearJob& job) {
     part.y += first_row * job.count;
     if (part.residual) part.residual += first_row * job.count;
     const int64_t grain = part.rows > 4 ? kLinearPanel : 4;
-    on.pool.run(part.count, grain, part.rows * job.matrix->in / 4 + job.matrix->in, [&](int64_t first, int64_t last) {
-      on.kernels.linear(part, first, last, scratch(kLinearScratch));
-    });
+    on.pool.run(part.count, grain, part.rows * job.matrix->in / 4 + job.matrix->in,
+                [&](int64_t first, int64_t last) { on.kernels.linear(part, first, last, scratch(kLinearScratch)); });
   }
 }
 

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -45,7 +46,11 @@ struct ThreadPool::Shared {
   std::exception_ptr failure;
 
   explicit Shared(int extra) {
-    for (int i = 0; i < extra; ++i) workers.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < extra; ++i) workers.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      // The system gives no more threads; those that there are do the work.
+    }
   }
 
   ~Shared() {
@@ -113,6 +118,7 @@ ThreadPool::~ThreadPool() {
 }
 
 ThreadPool::Shared& ThreadPool::shared() {
+  if (process_ == getpid()) return *shared_;
   static std::mutex making;
   std::lock_guard guard(making);
   if (process_ != getpid()) {

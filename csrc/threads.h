@@ -1,6 +1,7 @@
 // A small pool of worker threads. Work is split by rows, never inside a sum, so results do not depend on the number of threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,7 +29,7 @@ class ThreadPool {
 
   const int threads_;
   std::unique_ptr<Shared> shared_;
-  int64_t process_ = 0;  // where shared_ was made: a forked child has no workers and makes its own
+  std::atomic<int64_t> process_{0};  // where shared_ was made: a forked child has no workers and makes its own
 };
 
 }  // namespace pagelift

@@ -5,7 +5,9 @@ namespace nb = nanobind;
 
 namespace {
 
-void raise(const char* name, const char* message) { PyErr_SetString(nb::module_::import_("pagelift.core.errors").attr(name).ptr(), message); }
+void raise(const char* name, const char* message) {
+  PyErr_SetString(nb::module_::import_("pagelift.core.errors").attr(name).ptr(), message);
+}
 
 }  // namespace
 

@@ -54,10 +54,17 @@ class Operations {
     const Rows rows = rows_of(x);
     const int64_t count = columns ? (int64_t)columns->size() : weight.matrix.out;
     expect(rows.width == weight.matrix.in, "rows and linear layer differ in their number of features");
-    expect(has_size(y, rows.count * count) && (!residual || has_size(*residual, rows.count * count)), "residual or result has a wrong shape");
+    expect(has_size(y, rows.count * count) && (!residual || has_size(*residual, rows.count * count)),
+           "residual or result has a wrong shape");
     if (columns) check_ids(*columns, weight.matrix.out);
-    const LinearJob job{&weight.matrix, x.data(), rows.count, columns ? columns->data() : nullptr, count, weight.bias,
-                        residual ? residual->data() : nullptr, y.data()};
+    const LinearJob job{&weight.matrix,
+                        x.data(),
+                        rows.count,
+                        columns ? columns->data() : nullptr,
+                        count,
+                        weight.bias,
+                        residual ? residual->data() : nullptr,
+                        y.data()};
     Release release;
     pagelift::linear(on_, job);
   }
@@ -78,7 +85,8 @@ class Operations {
 
   void layer_norm(const In& x, const In& weight, const In& bias, float eps, const Out& y) {
     const Rows rows = rows_of(x);
-    expect(has_size(weight, rows.width) && has_size(bias, rows.width) && y.size() == x.size(), "norm and rows differ in their number of features");
+    expect(has_size(weight, rows.width) && has_size(bias, rows.width) && y.size() == x.size(),
+           "norm and rows differ in their number of features");
     Release release;
     pagelift::layer_norm(on_, rows, x.data(), weight.data(), bias.data(), eps, y.data());
   }
@@ -115,28 +123,33 @@ class Operations {
   // The first y.shape(2) features of each head of x (T, heads, features), normalised, rotated, scaled.
   void prepare_heads(const In& x, const std::optional<In>& norm, float eps, const std::tuple<In, In>& table, float scale, const Out& y) {
     const auto& [cos, sin] = table;
-    expect(x.ndim() == 3 && y.ndim() == 3 && y.shape(0) == x.shape(0) && y.shape(1) == x.shape(1) && y.shape(2) <= x.shape(2), "heads differ in their shape");
-    expect(cos.ndim() == 2 && cos.shape(0) == x.shape(0) && sin.size() == cos.size() && 2 * cos.shape(1) <= y.shape(2), "rotary table does not fit the heads");
+    expect(x.ndim() == 3 && y.ndim() == 3 && y.shape(0) == x.shape(0) && y.shape(1) == x.shape(1) && y.shape(2) <= x.shape(2),
+           "heads differ in their shape");
+    expect(cos.ndim() == 2 && cos.shape(0) == x.shape(0) && sin.size() == cos.size() && 2 * cos.shape(1) <= y.shape(2),
+           "rotary table does not fit the heads");
     const int64_t dim = (int64_t)y.shape(2);
     expect(!norm || has_size(*norm, dim), "norm and heads differ in their number of features");
-    const Heads heads{x.data(), axis(x, 0), axis(x, 1), dim, axis(x, 2), norm ? norm->data() : nullptr, eps, cos.data(), sin.data(), axis(cos, 1), scale};
+    const Heads heads{x.data(), axis(x, 0), axis(x, 1), dim,          axis(x, 2), norm ? norm->data() : nullptr,
+                      eps,      cos.data(), sin.data(), axis(cos, 1), scale};
     Release release;
     pagelift::prepare_heads(on_, heads, y.data());
   }
 
   void attention(const In& q, const In& k, const In& v, const Segments& parts, const std::vector<KvCache*>& caches, const Out& y) {
-    expect(q.ndim() == 3 && k.ndim() == 3 && q.shape(0) == k.shape(0) && q.shape(2) == k.shape(2) && v.size() == k.size() && y.size() == q.size(),
+    expect(q.ndim() == 3 && k.ndim() == 3 && q.shape(0) == k.shape(0) && q.shape(2) == k.shape(2) && v.size() == k.size() &&
+               y.size() == q.size(),
            "q, k and v differ in their shape");
     expect(k.shape(1) > 0 && q.shape(1) % k.shape(1) == 0, "query heads are a multiple of the KV heads");
     const auto segments = segments_of(parts, axis(q, 0));
-    check_caches(caches, segments.size(), [&](const KvCache& cache) { return cache.kv_heads() == axis(k, 1) && cache.dim() == axis(k, 2); });
+    check_caches(caches, segments.size(),
+                 [&](const KvCache& cache) { return cache.kv_heads() == axis(k, 1) && cache.dim() == axis(k, 2); });
     Release release;
     pagelift::attention(on_, axis(q, 1), q.data(), k.data(), v.data(), segments, caches, y.data());
   }
 
   // q: (N, heads, dim), scaled; k and v: (N, any) of which features k_start and v_start on hold the heads.
-  void full_attention(const In& q, const std::tuple<In, int64_t>& keys, const std::tuple<In, int64_t>& values, const std::vector<int64_t>& lengths,
-                      const Out& y) {
+  void full_attention(const In& q, const std::tuple<In, int64_t>& keys, const std::tuple<In, int64_t>& values,
+                      const std::vector<int64_t>& lengths, const Out& y) {
     const auto& [k, k_start] = keys;
     const auto& [v, v_start] = values;
     expect(q.ndim() == 3 && y.size() == q.size() && k.ndim() == 2 && v.ndim() == 2, "q, k and v differ in their shape");
@@ -162,12 +175,13 @@ class Operations {
     pagelift::causal_conv1d(on_, shape, x.data(), weight.data(), segments, states, y.data());
   }
 
-  void gated_delta_rule(const In& qkv, const std::tuple<In, In, In, In>& gates, const Segments& parts, const std::vector<DeltaState*>& states,
-                        const Out& y) {
+  void gated_delta_rule(const In& qkv, const std::tuple<In, In, In, In>& gates, const Segments& parts,
+                        const std::vector<DeltaState*>& states, const Out& y) {
     const DeltaShape shape = shape_of(qkv, parts, states);
     const auto& [a, b, a_log, dt_bias] = gates;
     const int64_t rows = axis(qkv, 0), heads = shape.value_heads;
-    expect(has_size(a, rows * heads) && has_size(b, rows * heads) && has_size(a_log, heads) && has_size(dt_bias, heads), "gates do not fit the heads");
+    expect(has_size(a, rows * heads) && has_size(b, rows * heads) && has_size(a_log, heads) && has_size(dt_bias, heads),
+           "gates do not fit the heads");
     expect(has_size(y, rows * shape.values()), "result has a wrong shape");
     const auto segments = segments_of(parts, rows);
     Release release;

@@ -36,10 +36,14 @@ void multiply_add(const float* const* a, int64_t k, const float* b, int64_t n, f
 
 void multiply_add_rows(int64_t rows, const float* const* a, int64_t k, const float* b, int64_t n, float* c, int64_t c_stride) {
   switch (rows) {
-    case 1: return multiply_add<1>(a, k, b, n, c, c_stride);
-    case 2: return multiply_add<2>(a, k, b, n, c, c_stride);
-    case 3: return multiply_add<3>(a, k, b, n, c, c_stride);
-    default: return multiply_add<R>(a, k, b, n, c, c_stride);
+    case 1:
+      return multiply_add<1>(a, k, b, n, c, c_stride);
+    case 2:
+      return multiply_add<2>(a, k, b, n, c, c_stride);
+    case 3:
+      return multiply_add<3>(a, k, b, n, c, c_stride);
+    default:
+      return multiply_add<R>(a, k, b, n, c, c_stride);
   }
 }
 

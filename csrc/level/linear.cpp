@@ -100,12 +100,18 @@ void unpack(const Matrix& m, int64_t row, int64_t k0, int64_t n, float* y) {
   widen(m.scales, m.type, first / m.group_size, groups, scales);
   widen(m.offsets, m.type, first / m.group_size, groups, offsets);
   switch (m.bits) {
-    case 2: return unpack_groups<2>(codes, m.group_size, groups, scales, offsets, y);
-    case 3: return unpack_groups<3>(codes, m.group_size, groups, scales, offsets, y);
-    case 4: return unpack_groups<4>(codes, m.group_size, groups, scales, offsets, y);
-    case 5: return unpack_groups<5>(codes, m.group_size, groups, scales, offsets, y);
-    case 6: return unpack_groups<6>(codes, m.group_size, groups, scales, offsets, y);
-    case 8: return unpack_groups<8>(codes, m.group_size, groups, scales, offsets, y);
+    case 2:
+      return unpack_groups<2>(codes, m.group_size, groups, scales, offsets, y);
+    case 3:
+      return unpack_groups<3>(codes, m.group_size, groups, scales, offsets, y);
+    case 4:
+      return unpack_groups<4>(codes, m.group_size, groups, scales, offsets, y);
+    case 5:
+      return unpack_groups<5>(codes, m.group_size, groups, scales, offsets, y);
+    case 6:
+      return unpack_groups<6>(codes, m.group_size, groups, scales, offsets, y);
+    case 8:
+      return unpack_groups<8>(codes, m.group_size, groups, scales, offsets, y);
   }
 }
 

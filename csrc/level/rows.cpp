@@ -84,8 +84,20 @@ void normalise(const float* x, float scale, int64_t n, float* y) {
 }  // namespace
 
 const Kernels table = {
-    PAGELIFT_STRING(PAGELIFT_LEVEL), unpack_row,  linear, rms_norm,  layer_norm, gated_rms_norm, silu_mul,
-    sigmoid_mul,                     gelu_tanh,   head,   normalise, attention,  conv,           delta,
+    PAGELIFT_STRING(PAGELIFT_LEVEL),
+    unpack_row,
+    linear,
+    rms_norm,
+    layer_norm,
+    gated_rms_norm,
+    silu_mul,
+    sigmoid_mul,
+    gelu_tanh,
+    head,
+    normalise,
+    attention,
+    conv,
+    delta,
 };
 
 }  // namespace pagelift::PAGELIFT_NAMESPACE

@@ -66,16 +66,19 @@ struct Net {
 struct Projections {
   std::vector<float> qkv, a, b;
   Projections(int64_t n, uint32_t seed)
-      : qkv(normal(n * kShape.channels(), seed)), a(normal(n * kShape.value_heads, seed + 1)), b(normal(n * kShape.value_heads, seed + 2)) {}
+      : qkv(normal(n * kShape.channels(), seed)),
+        a(normal(n * kShape.value_heads, seed + 1)),
+        b(normal(n * kShape.value_heads, seed + 2)) {}
 };
 
-std::vector<float> step(const Context& on, const Net& net, DeltaState& state, const Projections& x, int64_t first, int64_t count, bool draft) {
+std::vector<float> step(const Context& on, const Net& net, DeltaState& state, const Projections& x, int64_t first, int64_t count,
+                        bool draft) {
   std::vector<float> mixed(count * kShape.channels()), y(count * kShape.values());
   const std::vector<Segment> segments{{0, count, draft}};
   causal_conv1d(on, kShape, x.qkv.data() + first * kShape.channels(), net.conv.data(), segments, {&state}, mixed.data());
   const int64_t gate = first * kShape.value_heads;
-  gated_delta_rule(on, kShape, mixed.data(), {x.a.data() + gate, x.b.data() + gate, net.a_log.data(), net.dt_bias.data()}, segments, {&state},
-                   y.data());
+  gated_delta_rule(on, kShape, mixed.data(), {x.a.data() + gate, x.b.data() + gate, net.a_log.data(), net.dt_bias.data()}, segments,
+                   {&state}, y.data());
   return y;
 }
 
@@ -86,7 +89,8 @@ std::vector<double> expected_delta(const Net& net, const Projections& x, int64_t
     std::vector<double> mixed(channels);
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t j = 0; j < kShape.kernel; ++j)
-        if (t + j >= kShape.kernel - 1) mixed[c] += (double)x.qkv[(t + j - kShape.kernel + 1) * channels + c] * net.conv[c * kShape.kernel + j];
+        if (t + j >= kShape.kernel - 1)
+          mixed[c] += (double)x.qkv[(t + j - kShape.kernel + 1) * channels + c] * net.conv[c * kShape.kernel + j];
       mixed[c] /= 1 + std::exp(-mixed[c]);
     }
     for (int64_t h = 0; h < heads; ++h) {
@@ -166,8 +170,9 @@ TEST(attention_without_a_mask) {
     for (int64_t r = first; r < first + length; ++r)
       for (int64_t h = 0; h < 2; ++h) {
         const float* key = kv.data() + first * stride + h * kDim;
-        const auto one = attend(q.data() + r * width + h * kDim, length, [&](int64_t i) { return key + i * stride; },
-                                [&](int64_t i) { return key + width + 5 + i * stride; });
+        const auto one = attend(
+            q.data() + r * width + h * kDim, length, [&](int64_t i) { return key + i * stride; },
+            [&](int64_t i) { return key + width + 5 + i * stride; });
         expected.insert(expected.end(), one.begin(), one.end());
       }
     first += length;

@@ -29,7 +29,8 @@ TEST(norms) {
     std::vector<double> rms(n), layer(n), both(n);
     for (int64_t r = 0; r < rows.count; ++r) {
       double sum = 0, squares = 0, spread = 0;
-      for (int64_t i = 0; i < rows.width; ++i) sum += x[r * rows.width + i], squares += (double)x[r * rows.width + i] * x[r * rows.width + i];
+      for (int64_t i = 0; i < rows.width; ++i)
+        sum += x[r * rows.width + i], squares += (double)x[r * rows.width + i] * x[r * rows.width + i];
       const double mean = sum / rows.width;
       for (int64_t i = 0; i < rows.width; ++i) spread += (x[r * rows.width + i] - mean) * (x[r * rows.width + i] - mean);
       for (int64_t i = 0; i < rows.width; ++i) {
@@ -84,8 +85,9 @@ TEST(heads_are_normalised_rotated_and_scaled) {
       for (int64_t i = 0; i < dim; ++i) normed.push_back(row[i] / std::sqrt(squares / dim + kEps) * norm[i]);
       for (int64_t i = 0; i < dim; ++i) {
         const int64_t pair = i % half, at = t * half + pair;
-        const double turned = i < half ? normed[pair] * cos[at] - normed[pair + half] * sin[at]
-                              : i < 2 * half ? normed[pair + half] * cos[at] + normed[pair] * sin[at] : normed[i];
+        const double turned = i < half       ? normed[pair] * cos[at] - normed[pair + half] * sin[at]
+                              : i < 2 * half ? normed[pair + half] * cos[at] + normed[pair] * sin[at]
+                                             : normed[i];
         expected.push_back(0.5 * turned);
       }
     }

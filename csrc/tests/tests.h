@@ -20,8 +20,8 @@ std::vector<Test>& all_tests();
 struct Register {
   Register(const char* name, void (*body)(const Context&)) { all_tests().push_back({name, body}); }
 };
-#define TEST(name)                                     \
-  static void name(const pagelift::Context& on);       \
+#define TEST(name)                                       \
+  static void name(const pagelift::Context& on);         \
   static pagelift::tests::Register name##_(#name, name); \
   static void name([[maybe_unused]] const pagelift::Context& on)
 
