@@ -143,11 +143,15 @@ TEST(two_sequences_in_one_step_have_the_bits_of_one) {
 
 TEST(copies_and_rejected_drafts_of_attention) {
   const Tokens tokens(90, 1), other(90, 7);
+  Tokens mixed = other;  // what the original sees: 50 common tokens, then its own
+  std::copy_n(tokens.k.begin(), 50 * kKvHeads * kDim, mixed.k.begin());
+  std::copy_n(tokens.v.begin(), 50 * kKvHeads * kDim, mixed.v.begin());
   KvCache cache(kKvHeads, kDim);
   step(on, cache, tokens, 0, 50);
   KvCache copy = cache.copy();
-  step(on, cache, other, 50, 40);  // goes its own way, over a block border
+  check_close(step(on, cache, mixed, 50, 10), expected_rows(mixed, 50, 10), 1e-5, "attention of the original");
   check_close(step(on, copy, tokens, 50, 30), expected_rows(tokens, 50, 30), 1e-5, "attention of a copy");
+  check_close(step(on, cache, mixed, 60, 30), expected_rows(mixed, 60, 30), 1e-5, "attention of the original beside its copy");
   cache.keep(0, 40);
   check_close(step(on, cache, tokens, 50, 40), expected_rows(tokens, 50, 40), 1e-5, "attention after a rejected draft");
   bool refused = false;

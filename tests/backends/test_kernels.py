@@ -149,21 +149,25 @@ Take = Callable[[Any], Array]
 
 
 def play(one: Backend, sequences: Sequences, script: Sequence[tuple[list[int], bool, int]], take: Take) -> list[Array]:
-    """Run a script of ragged steps; drafts are decided, and now and then a sequence is replaced by a copy that was run apart."""
+    """Run a script of ragged steps; drafts are decided, and now and then a sequence and a copy of it go different ways."""
     results = []
+    spare: SequenceCache | None = None
+
+    def go(group: Sequences, lengths: list[int], draft: bool = False) -> Any:
+        batch = group.batch(lengths, draft)
+        results.append(one.to_numpy(take(batch)))
+        group.close(batch)
+        return batch
+
     for number, (lengths, draft, kept) in enumerate(script):
         if number % 2:
             spare, sequences.caches[0] = sequences.caches[0], sequences.caches[0].copy()
-            lone = Sequences([spare])
-            batch = lone.batch([3])
-            take(batch)  # the original goes its own way; the copy must not notice
-            lone.close(batch)
-        batch = sequences.batch(lengths, draft)
-        results.append(one.to_numpy(take(batch)))
-        sequences.close(batch)
-        for segment in batch.segments:
+            go(Sequences([spare]), [3])
+        for segment in go(sequences, lengths, draft).segments:
             if draft:
                 segment.cache.keep(min(kept, segment.length))
+        if spare is not None:  # neither has noticed what the other wrote
+            go(Sequences([spare]), [2])
     return results
 
 
