@@ -13,7 +13,7 @@ from importlib import resources
 GENERIC = {
     "number": 0.4, "name": 0.4, "date": 0.4, "amount": 0.4, "total": 0.6, "code": 0.4, "value": 0.4, "registration": 0.5, "reference": 0.6,
     "type": 0.5, "title": 0.6, "description": 0.6, "status": 0.6, "unit": 0.5, "company": 0.6, "position": 0.6, "identification": 0.6,
-    "time": 0.5, "product": 0.7, "period": 0.7, "bank": 0.6,
+    "time": 0.5, "product": 0.7, "period": 0.7, "bank": 0.6, "service_charges": 0.5,
 }  # fmt: skip
 """Words that many labels share say little; all others weigh 1."""
 
@@ -93,7 +93,8 @@ def _kin(word: str) -> frozenset[str]:
     kin = {
         cs
         for w, cs in table.items()
-        if len(w) >= 5 and w[:5] == word[:5] and abs(len(w) - len(word)) <= 3 and _shared(w, word) >= min(len(w), len(word)) - 1
+        if len(w) >= 5 and w.isalpha() and w[:5] == word[:5] and abs(len(w) - len(word)) <= 3
+        if _shared(w, word) >= min(len(w), len(word)) - 1
     }
     if not kin and len(word) <= 5:
         kin = {cs for w, cs in table.items() if w.startswith(word)}
@@ -121,7 +122,7 @@ def stem(word: str) -> str:
 @functools.lru_cache(100_000)
 def bag(text: str) -> frozenset[str]:
     """All concepts of a text; numbers and stop words are left out."""
-    words = re.split(r"[\s_:|]+|(?<=\w)[./](?=\w)|(?<=\w)\(|\)(?=\w)", text)
+    words = re.split(r"[\s_:|]+|(?<=\w\w)[./](?=\w\w)|(?<=\w)\(|\)(?=\w)", text)
     return frozenset(c for w in words if not re.fullmatch(r"[\d.,/%$€£-]+", w) for c in word_concepts(w))
 
 

@@ -139,6 +139,10 @@ def plan(root: Node) -> tuple[list[Query], list[Table]]:
         for query in queries:
             if query.words in ("company", "organization", "organisation", "business", "organiser", "organizer", "company name"):
                 query.role = "owner"
+    if any("order" in q.label for q in queries) and not any("invoice" in q.label for q in queries):
+        for query in queries:  # an order is sent by the buyer
+            if query.label & {"buyer", "seller"} and query.role:
+                query.role = "owner" if "buyer" in query.label else "recipient"
     return queries, tables
 
 
