@@ -20,8 +20,14 @@ from make_golden import GOLDEN, TOWER, WIDE, fill
 from mlx_vlm.utils import load_model
 from PIL import Image
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessor, Qwen3_5Config, Qwen3_5ForConditionalGeneration
-from transformers import Qwen3VLProcessor, Qwen3VLVideoProcessor
+from transformers import (
+    PreTrainedTokenizerFast,
+    Qwen2VLImageProcessor,
+    Qwen3_5Config,
+    Qwen3_5ForConditionalGeneration,
+    Qwen3VLProcessor,
+    Qwen3VLVideoProcessor,
+)
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
 from transformers.models.qwen3_vl.video_processing_qwen3_vl import smart_resize as smart_resize_video

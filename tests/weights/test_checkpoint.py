@@ -14,6 +14,7 @@ import pytest
 from pagelift.backends import Ragged, open_backend
 from pagelift.core.errors import WeightsError
 from pagelift.models import Model, Step, load_config, open_model, text_positions
+from pagelift.weights import load_checkpoint
 from pagelift.weights.summary import summarise
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -159,6 +160,28 @@ def test_a_tower_left_out_by_a_text_conversion(folder: Path, caplog: pytest.LogC
     change_tensors(folder, lambda t: [t.pop(name) for name in list(t) if "visual" in name])
     assert open_reference(folder).config.vision is None
     assert "text-only" in caplog.text
+
+
+def test_biases_of_attention(folder: Path) -> None:
+    one = logits(folder)
+    change_config(folder, lambda c: c["text_config"].update(attention_bias=True))
+    with pytest.raises(WeightsError, match=r"self_attn\.q_proj\.bias"):
+        open_reference(folder)
+    part, sizes = "model.language_model.layers.3.self_attn", {"q": 128, "k": 32, "v": 32, "o": 64}
+    for value, same in ((0.0, True), (0.5, False)):
+        biases = {
+            f"{part}.{k}_proj.bias": ({"dtype": "F32", "shape": [n]}, np.full(n, value, np.float32).tobytes()) for k, n in sizes.items()
+        }
+        change_tensors(folder, lambda t, biases=biases: t.update(biases))
+        assert np.array_equal(logits(folder), one) is same
+
+
+def test_released_pages_stay_readable() -> None:
+    checkpoint = load_checkpoint(DOCUMENT)
+    before = {name: tensor.to_float32() for name, tensor in checkpoint.tensors.items()}
+    for tensor in checkpoint.tensors.values():
+        tensor.release()
+    assert all(np.array_equal(tensor.to_float32(), before[name]) for name, tensor in checkpoint.tensors.items())
 
 
 NAME = "model.language_model.layers.0.mlp.up_proj.weight"

@@ -58,27 +58,29 @@ class Token:
 def sample(logits: Logits, sampling: Sampling, generator: np.random.Generator) -> Token:
     """Choose a token by logits (vocabulary,). Raises EngineError when they are not numbers."""
     with np.errstate(invalid="ignore"):  # infinities are found by their sum
-        shifted = logits.astype(np.float64)
-        shifted -= shifted.max()
-    if not math.isfinite(total := float(np.exp(shifted).sum())):
+        shifted = logits - logits.max()
+        total = float(np.exp(shifted).sum(dtype=np.float64))
+    if not math.isfinite(total):
         raise EngineError("the model's output is not a number; the weights are damaged or the backend is at fault")
-    logprobs = shifted - math.log(total)
-    index = int(logits.argmax()) if sampling.temperature == 0 else _draw(shifted / sampling.temperature, sampling.top_p, generator)
-    return Token(index, float(logprobs[index]), _likeliest(logprobs, sampling.top_logprobs))
+    index = int(logits.argmax()) if sampling.temperature == 0 else _draw(shifted, sampling, generator)
+    log_total = math.log(total)
+    top = tuple((k, float(shifted[k]) - log_total) for k in _likeliest(shifted, sampling.top_logprobs))
+    return Token(index, float(shifted[index]) - log_total, top)
 
 
-def _draw(scaled: npt.NDArray[np.float64], top_p: float, generator: np.random.Generator) -> int:
-    """One draw from the softmax of `scaled` (maximum 0), cut to its top_p part."""
-    order = np.argsort(-scaled, kind="stable")
-    weights = np.exp(scaled[order])
-    sums = np.cumsum(weights)
-    kept = int(np.searchsorted(sums, top_p * sums[-1])) + 1 if top_p < 1 else len(sums)
-    place = np.searchsorted(sums[:kept], generator.random() * sums[kept - 1], side="right")
-    return int(order[min(int(place), kept - 1)])
+def _draw(shifted: Logits, sampling: Sampling, generator: np.random.Generator) -> int:
+    """One draw at the temperature from the top_p part. shifted: logits with the maximum 0."""
+    order = np.argsort(-shifted, kind="stable")
+    with np.errstate(over="ignore"):  # at a temperature near 0 all but the likeliest vanish
+        sums = np.cumsum(np.exp(shifted[order].astype(np.float64) / sampling.temperature))
+    kept = int(np.searchsorted(sums, sampling.top_p * sums[-1])) + 1 if sampling.top_p < 1 else len(sums)
+    place = int(np.searchsorted(sums[:kept], generator.random() * sums[kept - 1], side="right"))
+    return int(order[min(place, kept - 1)])
 
 
-def _likeliest(logprobs: npt.NDArray[np.float64], count: int) -> tuple[tuple[int, float], ...]:
+def _likeliest(shifted: Logits, count: int) -> list[int]:
+    """The ids of the `count` highest logits, highest first, lower ids before higher of equals."""
     if not count:
-        return ()
-    best = np.argpartition(-logprobs, min(count, len(logprobs)) - 1)[:count]
-    return tuple((int(i), float(logprobs[i])) for i in sorted(best, key=lambda i: (-logprobs[i], i)))
+        return []
+    best = np.argpartition(-shifted, min(count, len(shifted)) - 1)[:count]
+    return sorted(map(int, best), key=lambda k: (-shifted[k], k))
