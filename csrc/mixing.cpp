@@ -26,7 +26,7 @@ int64_t longest(const std::vector<Segment>& segments) {
 float softplus(float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::fabs(x))); }
 float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
-void append(const Context& on, const float* k, const float* v, const std::vector<Segment>& segments, const std::vector<KvCache*>& caches) {
+void append(const Context& on, const HeadRows& rows, const std::vector<Segment>& segments, const std::vector<KvCache*>& caches) {
   const int64_t heads = caches[0]->kv_heads(), dim = caches[0]->dim();
   for (size_t s = 0; s < segments.size(); ++s) caches[s]->extend(segments[s].length);
   on.pool.run((int64_t)segments.size() * heads, 1, dim * longest(segments) * 2, [&](int64_t first, int64_t last) {
@@ -36,7 +36,7 @@ void append(const Context& on, const float* k, const float* v, const std::vector
       const int64_t start = cache.length() - segment.length;
       for (int64_t t = 0; t < segment.length; ++t) {
         const int64_t row = ((segment.start + t) * heads + i % heads) * dim;
-        cache.write(start + t, i % heads, k + row, v + row);
+        cache.write(start + t, i % heads, rows.k + row, rows.v + row);
       }
     }
   });
@@ -87,10 +87,10 @@ void prepare_heads(const Context& on, const Heads& h, float* y) {
   });
 }
 
-void attention(const Context& on, int64_t heads, const float* q, const float* k, const float* v, const std::vector<Segment>& segments,
-               const std::vector<KvCache*>& caches, float* y) {
-  append(on, k, v, segments, caches);
-  const int64_t kv_heads = caches[0]->kv_heads(), dim = caches[0]->dim(), group = heads / kv_heads;
+void attention(const Context& on, const HeadRows& rows, const std::vector<Segment>& segments, const std::vector<KvCache*>& caches,
+               float* y) {
+  append(on, rows, segments, caches);
+  const int64_t kv_heads = caches[0]->kv_heads(), dim = caches[0]->dim(), heads = rows.heads, group = heads / kv_heads;
   std::vector<std::vector<const float*>> blocks;
   std::vector<AttentionTask> tasks;
   int64_t most = 0;
@@ -115,7 +115,7 @@ void attention(const Context& on, int64_t heads, const float* q, const float* k,
       for (int64_t r = 0; r < task.rows; ++r) {
         const int64_t token = (task.first + r) / group, head = task.head * group + (task.first + r) % group;
         const int64_t at = ((segment.start + token) * heads + head) * dim;
-        queries[r] = q + at;
+        queries[r] = rows.q + at;
         out[r] = y + at;
         visible[r] = past + token + 1;
       }
@@ -137,8 +137,9 @@ void full_attention(const Context& on, const Runs& runs, float* y) {
   });
 }
 
-void causal_conv1d(const Context& on, const DeltaShape& shape, const float* x, const float* weight, const std::vector<Segment>& segments,
+void causal_conv1d(const Context& on, const float* x, const float* weight, const std::vector<Segment>& segments,
                    const std::vector<DeltaState*>& states, float* y) {
+  const DeltaShape& shape = states[0]->shape;
   const int64_t channels = shape.channels(), groups = (channels + kConvChannels - 1) / kConvChannels, past = shape.kernel - 1;
   on.pool.run((int64_t)segments.size() * groups, 1, longest(segments) * kConvChannels * 8, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -162,8 +163,9 @@ void causal_conv1d(const Context& on, const DeltaShape& shape, const float* x, c
   }
 }
 
-void gated_delta_rule(const Context& on, const DeltaShape& shape, const float* qkv, const DeltaGates& gates,
-                      const std::vector<Segment>& segments, const std::vector<DeltaState*>& states, float* y) {
+void gated_delta_rule(const Context& on, const float* qkv, const DeltaGates& gates, const std::vector<Segment>& segments,
+                      const std::vector<DeltaState*>& states, float* y) {
+  const DeltaShape& shape = states[0]->shape;
   const int64_t tokens = segments.back().start + segments.back().length, keys = shape.keys(), heads = shape.value_heads;
   const std::unique_ptr<float[]> memory(new float[tokens * 2 * (keys + heads)]);
   float *q = memory.get(), *k = q + tokens * keys, *decay = k + tokens * keys, *beta = decay + tokens * heads;

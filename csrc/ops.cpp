@@ -40,16 +40,16 @@ void embedding(const Context& on, const Matrix& matrix, const int64_t* rows, int
   });
 }
 
-void rms_norm(const Context& on, Rows rows, const float* x, const float* weight, float eps, float* y) {
-  each_row(on, rows, [&](int64_t at) { on.kernels.rms_norm(x + at, weight, eps, rows.width, y + at); });
+void rms_norm(const Context& on, Rows rows, const Norm& norm, const float* x, float* y) {
+  each_row(on, rows, [&](int64_t at) { on.kernels.rms_norm(x + at, norm.weight, norm.eps, rows.width, y + at); });
 }
 
-void layer_norm(const Context& on, Rows rows, const float* x, const float* weight, const float* bias, float eps, float* y) {
-  each_row(on, rows, [&](int64_t at) { on.kernels.layer_norm(x + at, weight, bias, eps, rows.width, y + at); });
+void layer_norm(const Context& on, Rows rows, const Norm& norm, const float* x, float* y) {
+  each_row(on, rows, [&](int64_t at) { on.kernels.layer_norm(x + at, norm.weight, norm.bias, norm.eps, rows.width, y + at); });
 }
 
-void gated_rms_norm(const Context& on, Rows rows, const float* x, const float* gate, const float* weight, float eps, float* y) {
-  each_row(on, rows, [&](int64_t at) { on.kernels.gated_rms_norm(x + at, gate + at, weight, eps, rows.width, y + at); });
+void gated_rms_norm(const Context& on, Rows rows, const Norm& norm, const float* x, const float* gate, float* y) {
+  each_row(on, rows, [&](int64_t at) { on.kernels.gated_rms_norm(x + at, gate + at, norm.weight, norm.eps, rows.width, y + at); });
 }
 
 void silu_mul(const Context& on, Rows rows, const float* gate, const float* x, float* y) {

@@ -28,9 +28,14 @@ void embedding(const Context& on, const Matrix& matrix, const int64_t* rows, int
 struct Rows {  // `count` rows of `width` floats
   int64_t count, width;
 };
-void rms_norm(const Context& on, Rows rows, const float* x, const float* weight, float eps, float* y);
-void layer_norm(const Context& on, Rows rows, const float* x, const float* weight, const float* bias, float eps, float* y);
-void gated_rms_norm(const Context& on, Rows rows, const float* x, const float* gate, const float* weight, float eps, float* y);
+struct Norm {
+  const float* weight;  // (width,)
+  const float* bias;    // of layer_norm only
+  float eps;
+};
+void rms_norm(const Context& on, Rows rows, const Norm& norm, const float* x, float* y);
+void layer_norm(const Context& on, Rows rows, const Norm& norm, const float* x, float* y);
+void gated_rms_norm(const Context& on, Rows rows, const Norm& norm, const float* x, const float* gate, float* y);
 void silu_mul(const Context& on, Rows rows, const float* gate, const float* x, float* y);
 // The gates of a row start `gate_stride` floats after those of the row before.
 void sigmoid_mul(const Context& on, Rows rows, const float* gate, int64_t gate_stride, const float* x, float* y);
@@ -50,9 +55,14 @@ struct Heads {
 // y (tokens, heads, dim): normalised, rotated and scaled.
 void prepare_heads(const Context& on, const Heads& heads, float* y);
 
-// Append k and v (T, kv_heads, dim) to the caches, then attend. q and y: (T, heads, dim), q already scaled.
-void attention(const Context& on, int64_t heads, const float* q, const float* k, const float* v, const std::vector<Segment>& segments,
-               const std::vector<KvCache*>& caches, float* y);
+// q (T, heads, dim), already scaled; k and v (T, kv_heads, dim).
+struct HeadRows {
+  int64_t heads;
+  const float *q, *k, *v;
+};
+// Append k and v to the caches, then attend: y (T, heads, dim).
+void attention(const Context& on, const HeadRows& rows, const std::vector<Segment>& segments, const std::vector<KvCache*>& caches,
+               float* y);
 // Inside consecutive runs of rows, without a mask. q (already scaled) and y: (N, heads, dim); k and v have `kv_stride` floats
 // from row to row.
 struct Runs {
@@ -62,14 +72,15 @@ struct Runs {
 };
 void full_attention(const Context& on, const Runs& runs, float* y);
 
-void causal_conv1d(const Context& on, const DeltaShape& shape, const float* x, const float* weight, const std::vector<Segment>& segments,
+// x and y: (T, channels) of the states' shape.
+void causal_conv1d(const Context& on, const float* x, const float* weight, const std::vector<Segment>& segments,
                    const std::vector<DeltaState*>& states, float* y);
 struct DeltaGates {
   const float *a, *b;            // (T, value_heads)
   const float *a_log, *dt_bias;  // (value_heads,)
 };
 // qkv: (T, channels) after the convolution. y: (T, values).
-void gated_delta_rule(const Context& on, const DeltaShape& shape, const float* qkv, const DeltaGates& gates,
-                      const std::vector<Segment>& segments, const std::vector<DeltaState*>& states, float* y);
+void gated_delta_rule(const Context& on, const float* qkv, const DeltaGates& gates, const std::vector<Segment>& segments,
+                      const std::vector<DeltaState*>& states, float* y);
 
 }  // namespace pagelift

@@ -80,7 +80,7 @@ class Operations {
     const Rows rows = rows_of(x);
     expect(has_size(weight, rows.width) && y.size() == x.size(), "norm and rows differ in their number of features");
     Release release;
-    pagelift::rms_norm(on_, rows, x.data(), weight.data(), eps, y.data());
+    pagelift::rms_norm(on_, rows, {weight.data(), nullptr, eps}, x.data(), y.data());
   }
 
   void layer_norm(const In& x, const In& weight, const In& bias, float eps, const Out& y) {
@@ -88,14 +88,14 @@ class Operations {
     expect(has_size(weight, rows.width) && has_size(bias, rows.width) && y.size() == x.size(),
            "norm and rows differ in their number of features");
     Release release;
-    pagelift::layer_norm(on_, rows, x.data(), weight.data(), bias.data(), eps, y.data());
+    pagelift::layer_norm(on_, rows, {weight.data(), bias.data(), eps}, x.data(), y.data());
   }
 
   void gated_rms_norm(const In& x, const In& gate, const In& weight, float eps, const Out& y) {
     const Rows rows = rows_of(x);
     expect(has_size(weight, rows.width) && gate.size() == x.size() && y.size() == x.size(), "norm, gate and rows differ in their shape");
     Release release;
-    pagelift::gated_rms_norm(on_, rows, x.data(), gate.data(), weight.data(), eps, y.data());
+    pagelift::gated_rms_norm(on_, rows, {weight.data(), nullptr, eps}, x.data(), gate.data(), y.data());
   }
 
   void silu_mul(const In& gate, const In& x, const Out& y) {
@@ -144,7 +144,7 @@ class Operations {
     check_caches(caches, segments.size(),
                  [&](const KvCache& cache) { return cache.kv_heads() == axis(k, 1) && cache.dim() == axis(k, 2); });
     Release release;
-    pagelift::attention(on_, axis(q, 1), q.data(), k.data(), v.data(), segments, caches, y.data());
+    pagelift::attention(on_, {axis(q, 1), q.data(), k.data(), v.data()}, segments, caches, y.data());
   }
 
   // q: (N, heads, dim), scaled; k and v: (N, any) of which features k_start and v_start on hold the heads.
@@ -172,7 +172,7 @@ class Operations {
     expect(has_size(weight, shape.channels() * shape.kernel) && y.size() == x.size(), "convolution and rows differ in their channels");
     const auto segments = segments_of(parts, axis(x, 0));
     Release release;
-    pagelift::causal_conv1d(on_, shape, x.data(), weight.data(), segments, states, y.data());
+    pagelift::causal_conv1d(on_, x.data(), weight.data(), segments, states, y.data());
   }
 
   void gated_delta_rule(const In& qkv, const std::tuple<In, In, In, In>& gates, const Segments& parts,
@@ -185,7 +185,7 @@ class Operations {
     expect(has_size(y, rows * shape.values()), "result has a wrong shape");
     const auto segments = segments_of(parts, rows);
     Release release;
-    pagelift::gated_delta_rule(on_, shape, qkv.data(), {a.data(), b.data(), a_log.data(), dt_bias.data()}, segments, states, y.data());
+    pagelift::gated_delta_rule(on_, qkv.data(), {a.data(), b.data(), a_log.data(), dt_bias.data()}, segments, states, y.data());
   }
 
   void keep(DeltaState& state, int64_t count, int64_t block) {

@@ -38,8 +38,10 @@ struct Tokens {  // all tokens of one sequence
 // Rows `first` to `first + count - 1` of a sequence through the cache.
 std::vector<float> step(const Context& on, KvCache& cache, const Tokens& tokens, int64_t first, int64_t count) {
   std::vector<float> y(count * kHeads * kDim);
-  attention(on, kHeads, tokens.q.data() + first * kHeads * kDim, tokens.k.data() + first * kKvHeads * kDim,
-            tokens.v.data() + first * kKvHeads * kDim, {{0, count, false}}, {&cache}, y.data());
+  attention(on,
+            {kHeads, tokens.q.data() + first * kHeads * kDim, tokens.k.data() + first * kKvHeads * kDim,
+             tokens.v.data() + first * kKvHeads * kDim},
+            {{0, count, false}}, {&cache}, y.data());
   return y;
 }
 
@@ -75,10 +77,10 @@ std::vector<float> step(const Context& on, const Net& net, DeltaState& state, co
                         bool draft) {
   std::vector<float> mixed(count * kShape.channels()), y(count * kShape.values());
   const std::vector<Segment> segments{{0, count, draft}};
-  causal_conv1d(on, kShape, x.qkv.data() + first * kShape.channels(), net.conv.data(), segments, {&state}, mixed.data());
+  causal_conv1d(on, x.qkv.data() + first * kShape.channels(), net.conv.data(), segments, {&state}, mixed.data());
   const int64_t gate = first * kShape.value_heads;
-  gated_delta_rule(on, kShape, mixed.data(), {x.a.data() + gate, x.b.data() + gate, net.a_log.data(), net.dt_bias.data()}, segments,
-                   {&state}, y.data());
+  gated_delta_rule(on, mixed.data(), {x.a.data() + gate, x.b.data() + gate, net.a_log.data(), net.dt_bias.data()}, segments, {&state},
+                   y.data());
   return y;
 }
 
@@ -134,7 +136,7 @@ TEST(two_sequences_in_one_step_have_the_bits_of_one) {
   both.k.insert(both.k.end(), a.k.begin(), a.k.end());
   both.v.insert(both.v.end(), a.v.begin(), a.v.end());
   std::vector<float> y(79 * kHeads * kDim);
-  attention(on, kHeads, both.q.data(), both.k.data(), both.v.data(), {{0, 9, false}, {9, 70, false}}, {&b_cache, &a_cache}, y.data());
+  attention(on, {kHeads, both.q.data(), both.k.data(), both.v.data()}, {{0, 9, false}, {9, 70, false}}, {&b_cache, &a_cache}, y.data());
   std::vector<float> apart = step(on, alone_b, b, 0, 9);
   const std::vector<float> rest = step(on, alone_a, a, 0, 70);
   apart.insert(apart.end(), rest.begin(), rest.end());

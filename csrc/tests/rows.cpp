@@ -23,9 +23,9 @@ TEST(norms) {
     const int64_t n = rows.count * rows.width;
     const auto x = wide(n, 1), gate = wide(n, 2), weight = normal(rows.width, 3), bias = normal(rows.width, 4);
     std::vector<float> y(n), centred(n), gated(n);
-    rms_norm(on, rows, x.data(), weight.data(), kEps, y.data());
-    layer_norm(on, rows, x.data(), weight.data(), bias.data(), kEps, centred.data());
-    gated_rms_norm(on, rows, x.data(), gate.data(), weight.data(), kEps, gated.data());
+    rms_norm(on, rows, {weight.data(), nullptr, kEps}, x.data(), y.data());
+    layer_norm(on, rows, {weight.data(), bias.data(), kEps}, x.data(), centred.data());
+    gated_rms_norm(on, rows, {weight.data(), nullptr, kEps}, x.data(), gate.data(), gated.data());
     std::vector<double> rms(n), layer(n), both(n);
     for (int64_t r = 0; r < rows.count; ++r) {
       double sum = 0, squares = 0, spread = 0;
