@@ -37,6 +37,17 @@ def test_draws_follow_the_probabilities(temperature: float, top_p: float, expect
     assert np.abs(draws(Sampling(temperature, top_p, seed=3)) - expected).max() < 0.03
 
 
+@pytest.mark.parametrize("spread", [0.0, 6.0])
+def test_the_nucleus_of_a_large_vocabulary_is_the_same_as_by_sorting_all(spread: float) -> None:
+    logits = (np.random.default_rng(1).normal(size=5000) * spread).astype(np.float32)
+    weights = np.exp(logits.astype(np.float64))
+    order = np.argsort(-weights, kind="stable")
+    kept = set(order[: int(np.searchsorted(np.cumsum(weights[order]), 0.7 * weights.sum())) + 1].tolist())
+    sampling = Sampling(1.0, 0.7, seed=2)
+    generator = sampling.generator()
+    assert {sample(logits, sampling, generator).id for _ in range(300)} <= kept
+
+
 def test_top_log_probabilities_are_those_of_the_model_whatever_the_temperature() -> None:
     token = sample(LOGITS, Sampling(2.0, seed=1, top_logprobs=2), np.random.default_rng(0))
     assert [index for index, _ in token.top] == [0, 1]

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from pagelift.core.errors import ConfigError, EngineError
 
+OFTEN_ENOUGH = 1024
+"""So many of the likeliest tokens nearly always hold the top_p part; the rest is sorted only when they do not."""
 Logits = npt.NDArray[np.floating[Any]]
 
 
@@ -70,12 +72,21 @@ def sample(logits: Logits, sampling: Sampling, generator: np.random.Generator) -
 
 def _draw(shifted: Logits, sampling: Sampling, generator: np.random.Generator) -> int:
     """One draw at the temperature from the top_p part. shifted: logits with the maximum 0."""
-    order = np.argsort(-shifted, kind="stable")
     with np.errstate(over="ignore"):  # at a temperature near 0 all but the likeliest vanish
-        sums = np.cumsum(np.exp(shifted[order].astype(np.float64) / sampling.temperature))
-    kept = int(np.searchsorted(sums, sampling.top_p * sums[-1])) + 1 if sampling.top_p < 1 else len(sums)
-    place = int(np.searchsorted(sums[:kept], generator.random() * sums[kept - 1], side="right"))
-    return int(order[min(place, kept - 1)])
+        weights = np.exp(shifted.astype(np.float64) / sampling.temperature)
+    ids = _nucleus(weights, sampling.top_p * weights.sum()) if sampling.top_p < 1 else np.arange(len(weights))
+    sums = np.cumsum(weights[ids])
+    place = int(np.searchsorted(sums, generator.random() * sums[-1], side="right"))
+    return int(ids[min(place, len(ids) - 1)])
+
+
+def _nucleus(weights: npt.NDArray[np.float64], wanted: float) -> npt.NDArray[np.intp]:
+    """The fewest ids, heaviest first, whose weights reach `wanted` together."""
+    ids = np.argpartition(-weights, OFTEN_ENOUGH)[:OFTEN_ENOUGH] if len(weights) > OFTEN_ENOUGH else np.arange(len(weights))
+    if weights[ids].sum() < wanted:
+        ids = np.arange(len(weights))
+    ids = ids[np.lexsort((ids, -weights[ids]))]
+    return ids[: int(np.searchsorted(np.cumsum(weights[ids]), wanted)) + 1]
 
 
 def _likeliest(shifted: Logits, count: int) -> list[int]:

@@ -22,11 +22,17 @@ Strictness. Missing, misshapen or left-over tensors, unknown element types, over
 `WeightsError` that names the tensor or the file.
 """
 
-from pagelift.weights.chat import ChatTemplate, Message
-from pagelift.weights.checkpoint import Checkpoint, load_checkpoint
-from pagelift.weights.hub import find_model
-from pagelift.weights.reader import WeightReader
-from pagelift.weights.tokenizer import TextStream, Tokenizer, read_json
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pagelift.weights.chat import ChatTemplate, Message
+    from pagelift.weights.checkpoint import Checkpoint, load_checkpoint
+    from pagelift.weights.hub import find_model
+    from pagelift.weights.reader import WeightReader
+    from pagelift.weights.tokenizer import TextStream, Tokenizer, read_json
 
 __all__ = [
     "ChatTemplate",
@@ -39,3 +45,22 @@ __all__ = [
     "load_checkpoint",
     "read_json",
 ]
+
+_ELSEWHERE = {
+    "ChatTemplate": "chat",
+    "Message": "chat",
+    "Checkpoint": "checkpoint",
+    "load_checkpoint": "checkpoint",
+    "find_model": "hub",
+    "WeightReader": "reader",
+    "TextStream": "tokenizer",
+    "Tokenizer": "tokenizer",
+    "read_json": "tokenizer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first used: every start asks the hub's cache for a model, and few use one."""
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module 'pagelift.weights' has no attribute {name!r}")
+    return getattr(import_module(f"pagelift.weights.{_ELSEWHERE[name]}"), name)

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from pagelift.core.errors import WeightsError
-from pagelift.weights.checkpoint import weight_files
-from pagelift.weights.tokenizer import read_json
 
 LIFT_NOTICE = (
     "The weights of lift are under a modified OpenRAIL-M licence: free for research, personal use and small companies, not for use in "
@@ -98,6 +96,8 @@ def first_cached() -> str | None:
 
 
 def _has_weights(folder: Path) -> bool:
+    from pagelift.weights.checkpoint import weight_files
+
     try:
         return bool(weight_files(folder))
     except WeightsError:
@@ -108,6 +108,8 @@ def cached_models(scan: Callable[[], Any] | None = None) -> list[CachedModel]:
     """All models in the cache with a config.json, by id. scan: in place of `huggingface_hub.scan_cache_dir`."""
     from huggingface_hub import scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
+
+    from pagelift.weights.tokenizer import read_json
 
     try:
         repositories = (scan or scan_cache_dir)().repos
