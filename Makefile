@@ -42,11 +42,13 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-# The lock is for Python 3.11 and holds no address of an index, so that it works with any mirror.
+# The lock is for Python 3.11 and holds no address of an index, so that it works with any mirror. It is made on Linux, whose
+# packages of mlx are others than a Mac's: these get the marker that pip-compile drops.
 lock: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-tools
 	$(BIN)/pip-compile --quiet --upgrade --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-options \
 		--extra dev --output-file requirements/dev.txt pyproject.toml
+	@sed -E -i.bak "s/^(mlx(-cpu)?==[^ ]+)/\\1 ; sys_platform == 'linux'/" requirements/dev.txt && rm requirements/dev.txt.bak
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -68,4 +70,5 @@ $(VENV)/.core: pyproject.toml $(NATIVE) | $(BIN)/python
 $(VENV)/.dev: pyproject.toml requirements/dev.txt $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@if [ "$$(uname -sm)" = "Darwin arm64" ]; then $(BIN)/python -m pip install --quiet --disable-pip-version-check "mlx>=0.30"; fi
 	@touch $@ $(VENV)/.core
