@@ -1,0 +1,1 @@
+"""What documents say, by kind, before any of it is laid out."""

@@ -1,0 +1,161 @@
+"""Layouts of invoices and purchase orders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pagelift.core import Box
+from pagelift.evals.synthetic.content.business import Business
+from pagelift.evals.synthetic.layouts.heads import Footer, Letterhead, Parties, addresses, footer, letterhead, sender_line
+from pagelift.evals.synthetic.layouts.sheet import Arrangement, Fact, Sheet, pairs
+from pagelift.evals.synthetic.layouts.tables import Table, TableStyle, draw_table
+from pagelift.evals.synthetic.scene import Printed
+from pagelift.evals.synthetic.splits import Split
+
+Title = Literal["left", "right", "center", "with number"]
+Totals = Literal["right", "boxed", "columns", "leader", "wide"]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """meta: how document numbers and dates stand. beside: whether they are right of the addresses, else below them."""
+
+    id: str
+    split: Split
+    letterhead: Letterhead
+    title: Title
+    parties: Parties
+    meta: Arrangement
+    beside: bool
+    table: TableStyle
+    totals: Totals
+    footer: Footer
+
+
+def _family(id: str, split: Split, head: tuple[Letterhead, Title, Parties], meta: tuple[Arrangement, bool], foot: tuple[TableStyle, Totals, Footer]) -> Family:
+    return Family(id, split, *head, *meta, *foot)
+
+
+FAMILIES: tuple[Family, ...] = (
+    _family("ledger", "train", ("left", "right", "labelled"), ("left", True), (TableStyle("grid"), "right", "line")),
+    _family("window", "train", ("right", "left", "window"), ("left", True), (TableStyle("rows"), "right", "columns")),
+    _family("banner", "train", ("band", "right", "side"), ("above", True), (TableStyle("stripes", True), "boxed", "none")),
+    _family("classic", "train", ("center", "center", "labelled"), ("inline", False), (TableStyle("head"), "right", "line")),
+    _family("strip", "train", ("left", "with number", "window"), ("columns", False), (TableStyle("head"), "wide", "columns")),
+    _family("boxes", "train", ("logo", "left", "boxed"), ("grid", False), (TableStyle("grid", True), "boxed", "line")),
+    _family("plain", "train", ("one line", "left", "table"), ("left", False), (TableStyle("none"), "right", "none")),
+    _family("split", "train", ("split", "right", "side"), ("spread", True), (TableStyle("columns"), "leader", "columns")),
+    _family("summary", "train", ("left", "left", "side"), ("inline", True), (TableStyle("rows", True), "columns", "line")),
+    _family("tall", "validation", ("logo", "right", "window"), ("spread", True), (TableStyle("stripes"), "right", "columns")),
+    _family("flat", "validation", ("center", "left", "side"), ("columns", False), (TableStyle("rows", True), "boxed", "line")),
+    _family("office", "validation", ("split", "with number", "labelled"), ("above", True), (TableStyle("columns"), "wide", "none")),
+    _family("nordic", "test", ("split", "left", "window"), ("inline", True), (TableStyle("stripes", True), "right", "columns")),
+    _family("panel", "test", ("right", "right", "boxed"), ("columns", False), (TableStyle("head", True), "leader", "line")),
+    _family("docket", "test", ("band", "with number", "table"), ("grid", False), (TableStyle("rows"), "boxed", "none")),
+    _family("column", "test", ("one line", "center", "side"), ("above", True), (TableStyle("grid"), "columns", "columns")),
+)  # fmt: skip
+
+
+def draw_business(sheet: Sheet, document: Business, family: Family, kind: str) -> None:
+    """Draw an invoice or order. kind: invoice or order."""
+    scene = sheet.scene
+    contact = [sheet.fact(tag, value) for tag, value in document.contact.items()]
+    at_top = contact if family.footer == "none" or scene.chance(0.4) else []
+    letterhead(sheet, document.seller, family.letterhead, "seller", at_top)
+    if family.parties == "window" and scene.chance(0.6):
+        sender_line(sheet, document.seller, "seller")
+    facts = dict(document.facts)
+    title = scene.label(f"title_{kind}")
+    sheet.head = f"{title} {document.facts[document.number].text}"
+    if family.title == "with number" or not family.beside:
+        _title(sheet, family, title, document.number, facts)
+    _parties_and_meta(sheet, document, family, facts, title)
+    if scene.chance(0.3):
+        sheet.paragraph(scene.pick("filler"))
+        sheet.y += sheet.step * 0.6
+    _table(sheet, document, family)
+    _totals(sheet, document, family)
+    _remarks(sheet, document)
+    rest = [fact for fact in contact if fact not in at_top]
+    footer(sheet, [sheet.fact(tag, value) for tag, value in document.payment.items()] + rest, family.footer)
+
+
+def _title(sheet: Sheet, family: Family, title: str, number: str, facts: dict[str, Printed]) -> None:
+    """The title; with the number behind it where the family has it there."""
+    look = sheet.look.bold().sized(1.5).colored(sheet.accent)
+    if family.title == "with number":
+        box = sheet.canvas.text(title, sheet.left, sheet.y, look)
+        sheet.canvas.value(number, facts.pop(number), (box.x1 + look.width(" ") * 1.3, sheet.y), look)
+        sheet.y += look.leading
+    else:
+        x = {"right": sheet.right, "center": (sheet.left + sheet.right) / 2}.get(family.title, sheet.left)
+        sheet.text(title, x, look, family.title if family.title in ("right", "center") else "left")  # type: ignore[arg-type]
+    sheet.y += sheet.step * 0.8
+
+
+def _parties_and_meta(sheet: Sheet, document: Business, family: Family, facts: dict[str, Printed], title: str) -> None:
+    scene = sheet.scene
+    blocks = [(scene.label("buyer"), "buyer", "buyer_address", document.buyer)]
+    if document.ship_to is not None:
+        blocks.append((scene.label("ship_to"), "ship_to", "ship_address", document.ship_to))
+    listed = [sheet.fact(tag, value) for tag, value in facts.items()]
+    top = sheet.y
+    if not family.beside:
+        addresses(sheet, blocks, family.parties, sheet.width)
+        sheet.y = pairs(sheet, listed, (sheet.left, sheet.width), sheet.y, family.meta) + sheet.step
+        return
+    column = sheet.left + sheet.width * 0.57
+    if family.title != "with number":
+        _title(sheet, family, title, document.number, facts)
+        if family.title != "right":
+            top = sheet.y
+    meta_top = sheet.y
+    sheet.y = top
+    style: Parties = "labelled" if family.parties == "side" and len(blocks) > 1 else family.parties
+    addresses(sheet, blocks, style, sheet.width * 0.5)
+    below = pairs(sheet, listed, (column, sheet.right - column), meta_top, family.meta)
+    sheet.y = max(sheet.y, below) + sheet.step
+
+
+def _table(sheet: Sheet, document: Business, family: Family) -> None:
+    scene = sheet.scene
+    carried = None
+    if scene.chance(0.5):
+
+        def carried(rows: int) -> tuple[str, Printed]:
+            return scene.label("carried"), scene.cents(document.running[rows - 1])
+
+    draw_table(sheet, Table("items", document.columns, document.rows, carried), family.table)
+
+
+def _totals(sheet: Sheet, document: Business, family: Family) -> None:
+    facts = [Fact(tag, sheet.scene.label(tag) + rate, value) for tag, rate, value in document.totals]
+    sheet.ensure(sheet.step * (len(facts) + 3))
+    last = sheet.look.size * 0.5
+    if family.totals == "columns":
+        sheet.y = pairs(sheet, facts, (sheet.left, sheet.width), sheet.y + sheet.step * 0.5, "columns")
+        return
+    widest = max(sheet.label_look.width(fact.label + sheet.colon) for fact in facts)
+    amounts = max(sheet.value_look.width(fact.value.text) for fact in facts if fact.value)
+    width = max(widest + amounts + sheet.look.size * 3, 170.0) if family.totals != "wide" else sheet.width - 2 * last
+    start = sheet.right - width - last
+    top = sheet.y
+    y = pairs(sheet, facts, (start, width), top + sheet.look.size * 0.4, "leader" if family.totals == "leader" else "spread")
+    if family.totals == "boxed":
+        sheet.canvas.rectangle(Box(start - 6, top - sheet.look.size, sheet.right, y - sheet.look.size * 0.6), sheet.accent)
+    sheet.y = y + sheet.step
+
+
+def _remarks(sheet: Sheet, document: Business) -> None:
+    scene = sheet.scene
+    sheet.y += sheet.step * 0.6
+    due = document.facts.get("due_date")
+    for _ in range(scene.rng.randint(0, 2)):
+        sheet.ensure(2 * sheet.step)
+        sheet.paragraph(scene.pick("filler"))
+    if due is not None and scene.chance(0.3):
+        sheet.ensure(2 * sheet.step)
+        sheet.paragraph(scene.label("s_due").format(due_date=due.text))
+
+

@@ -1,0 +1,146 @@
+"""Layouts of letters, with the facts in sentences or as a list."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from pagelift.core import Box
+from pagelift.evals.synthetic.content.letter import Letter
+from pagelift.evals.synthetic.layouts.heads import Letterhead, footer, letterhead, sender_line
+from pagelift.evals.synthetic.layouts.sheet import Arrangement, Fact, Sheet, pairs
+from pagelift.evals.synthetic.metrics import FONTS
+from pagelift.evals.synthetic.scene import Printed
+from pagelift.evals.synthetic.splits import Split
+
+Address = Literal["window", "right", "memo"]
+References = Literal["right", "row", "left", "date line"]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """listing: how facts are listed, None for sentences. subject: whether its line has a label."""
+
+    id: str
+    split: Split
+    head: Letterhead
+    address: Address
+    references: References
+    listing: Arrangement | None
+    subject: bool
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family("formal", "train", "right", "window", "right", None, False),
+    Family("notice", "train", "left", "window", "row", "left", True),
+    Family("memo", "train", "center", "memo", "left", None, True),
+    Family("modern", "train", "band", "window", "date line", "grid", False),
+    Family("bureau", "validation", "split", "window", "right", "above", True),
+    Family("reminder", "validation", "logo", "right", "left", None, False),
+    Family("advice", "test", "logo", "window", "row", None, True),
+    Family("circular", "test", "left", "right", "date line", "columns", False),
+    Family("agency", "test", "split", "memo", "right", "leader", True),
+)
+
+
+def draw_letter(sheet: Sheet, document: Letter, family: Family) -> None:
+    """Draw a letter."""
+    scene = sheet.scene
+    contact = [sheet.fact(tag, value) for tag, value in document.contact.items()]
+    letterhead(sheet, document.sender, family.head, "sender", contact)
+    _opening(sheet, document, family)
+    label = scene.label("subject") + sheet.colon if family.subject else ""
+    bold = sheet.look.bold()
+    x = sheet.canvas.text(label, sheet.left, sheet.y, bold).x1 + bold.width("  ") if label else sheet.left
+    sheet.canvas.value("subject", document.subject, (x, sheet.y), bold)
+    sheet.y += sheet.step * 2
+    sheet.text(scene.label("s_hello"))
+    sheet.y += sheet.step * 0.7
+    sheet.paragraph(scene.pick("prose"))
+    sheet.y += sheet.step * 0.6
+    _facts(sheet, document, family)
+    sheet.y += sheet.step * 0.6
+    sheet.paragraph(scene.pick("prose"))
+    sheet.y += sheet.step
+    sheet.text(scene.label("s_bye"))
+    sheet.y += sheet.step * 2.2
+    sheet.text(f"{scene.pick('first')} {scene.pick('last')}")
+    _enclosures(sheet, document)
+    footer(sheet, [], "none")
+
+
+def _opening(sheet: Sheet, document: Letter, family: Family) -> None:
+    """The recipient, and date and references beside or below."""
+    scene = sheet.scene
+    listed = [sheet.fact(tag, value) for tag, value in document.references.items()]
+    top = sheet.y
+    if family.address == "memo":
+        facts = [sheet.fact("recipient", document.recipient.name), Fact("recipient_address", scene.label("address"), document.recipient.address)]
+        sheet.y = pairs(sheet, facts, (sheet.left, sheet.width * 0.6), sheet.y, "left") + sheet.step * 0.3
+    else:
+        if family.address == "window" and scene.chance(0.6):
+            sender_line(sheet, document.sender, "sender")
+        x = sheet.left if family.address == "window" else sheet.left + sheet.width * 0.58
+        sheet.canvas.value("recipient", document.recipient.name, (x, sheet.y), sheet.look)
+        sheet.canvas.value("recipient_address", document.recipient.address, (x, sheet.y + sheet.step), sheet.look)
+        sheet.y += sheet.step * 3.6
+    if family.references == "right":
+        column = sheet.left + sheet.width * 0.62
+        sheet.y = max(sheet.y, pairs(sheet, listed, (column, sheet.right - column), top, "left"))
+    elif family.references == "date line":
+        sheet.canvas.value("letter_date", document.references["letter_date"], (sheet.right, sheet.y), sheet.look, "right")
+        sheet.y = pairs(sheet, listed[1:], (sheet.left, sheet.width * 0.5), sheet.y, "inline") + sheet.step * 0.4
+    else:
+        arrangement: Arrangement = "columns" if family.references == "row" else "left"
+        sheet.y = pairs(sheet, listed, (sheet.left, sheet.width * (0.9 if family.references == "row" else 0.6)), sheet.y, arrangement)
+    sheet.y += sheet.step * 1.5
+
+
+def _facts(sheet: Sheet, document: Letter, family: Family) -> None:
+    if family.listing is not None:
+        facts = [sheet.fact(tag, value) for tag, value in document.facts.items()]
+        width = sheet.width * (0.7 if family.listing in ("left", "leader", "above") else 1.0)
+        sheet.y = pairs(sheet, facts, (sheet.left, width), sheet.y, family.listing)
+        return
+    facts_left = document.facts
+    names = ["s_contract", "s_valid", "s_price" if "old_price" in facts_left else "s_price_only"]
+    names += [f"s_{name}" for name, fact in (("notice", "notice_date"), ("term", "term_months")) if fact in facts_left]
+    _sentences(sheet, " ".join(sheet.scene.label(name) for name in names), document.facts)
+
+
+def _sentences(sheet: Sheet, text: str, facts: dict[str, Printed]) -> None:
+    """A paragraph with values in it; a value is never broken over lines."""
+    look, space = sheet.look, sheet.look.width(" ")
+    for start, chunk in enumerate(re.findall(r"\S+", text)):
+        pieces = [(name, facts[name].text) if name else ("", word) for name, word in re.findall(r"\{(\w+)\}|([^{}\s]+)", chunk)]
+        width = look.width("".join(piece for _, piece in pieces))
+        if start == 0:
+            x = sheet.left
+        elif x + width > sheet.right:
+            x = sheet.left
+            sheet.y += sheet.step
+        at = x
+        sheet.canvas.text("".join(piece for _, piece in pieces), x, sheet.y, look)
+        for name, piece in pieces:
+            if name:
+                font = FONTS[look.font]
+                box = Box(at, sheet.y - font.ascent * look.size, at + look.width(piece), sheet.y + font.descent * look.size)
+                sheet.canvas.mark(name, facts[name], box)
+            at += look.width(piece)
+        x = at + space
+    sheet.y += sheet.step
+
+
+def _enclosures(sheet: Sheet, document: Letter) -> None:
+    if not document.enclosures:
+        return
+    sheet.y += sheet.step
+    sheet.text(sheet.scene.label("enclosures") + (sheet.colon or ":"), look=sheet.label_look)
+    dash = sheet.scene.chance(0.5)
+    for index, name in enumerate(document.enclosures):
+        x = sheet.left
+        if dash:
+            x = sheet.canvas.text("-", x, sheet.y, sheet.look).x1 + sheet.look.width("  ")
+        sheet.canvas.value(f"enclosures/{index}", Printed(name, (name,)), (x, sheet.y), sheet.look)
+        sheet.y += sheet.step
