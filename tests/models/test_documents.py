@@ -58,18 +58,16 @@ def as_bytes(patches: np.ndarray) -> np.ndarray:
 def test_tokens_and_patches(name: str) -> None:
     made = prompt(load_model(DOCUMENT, "reference"), name)
     assert made.tokens.tolist() == EXPECTED[f"{name}/tokens"].tolist()
-    grids = [[p.grid.frames, p.grid.rows, p.grid.columns] for p in made.pictures]
+    grids = [[p.picture.grid.frames, p.picture.grid.rows, p.picture.grid.columns] for p in made.pictures]
     images = EXPECTED[f"{name}/image_grids"].tolist()
     assert grids[: len(images)] == images
-    patches = np.concatenate([p.patches for p in made.pictures[: len(images)]])
+    patches = np.concatenate([p.picture.patches() for p in made.pictures[: len(images)]])
     assert np.abs(as_bytes(patches) - EXPECTED[f"{name}/image_patches"]).max() < 1e-3
     if name == "video":
         frames, rows, columns = EXPECTED["video/video_grid"].tolist()
         assert grids[len(images) :] == [[1, rows, columns]] * frames
-        assert (
-            np.abs(as_bytes(np.concatenate([p.patches for p in made.pictures[len(images) :]])) - EXPECTED["video/video_patches"]).max()
-            < 1e-3
-        )
+        patches = np.concatenate([p.picture.patches() for p in made.pictures[len(images) :]])
+        assert np.abs(as_bytes(patches) - EXPECTED["video/video_patches"]).max() < 1e-3
 
 
 @pytest.mark.parametrize("step_tokens", [1000, 17])
@@ -140,7 +138,7 @@ def test_pictures_that_cannot_be_read_are_refused() -> None:
 def test_pictures_of_any_mode_become_rgb() -> None:
     processor = PictureProcessor.load(DOCUMENT, load_config(DOCUMENT).vision)
     gray = processor.picture(Image.new("L", (40, 40), 128))
-    assert np.abs(as_bytes(gray.values) - 128).max() < 1e-3
+    assert np.abs(as_bytes(gray.patches()) - 128).max() < 1e-3
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pagelift.backends.tensors import Floats
 from pagelift.core.errors import EngineError
 from pagelift.models.config import ModelConfig
-from pagelift.models.pictures import Patches, PictureProcessor, Video
-from pagelift.models.positions import Grid, Integers, prompt_positions
+from pagelift.models.pictures import Clip, Picture, PictureProcessor, Video
+from pagelift.models.positions import Integers, prompt_positions
 from pagelift.weights import ChatTemplate, Message, Tokenizer
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ class PlacedPicture:
 
     start: int
     tokens: int
-    patches: Floats
-    grid: Grid
+    picture: Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class PromptBuilder:
             raise EngineError("this checkpoint is text-only; it cannot read pictures")
         return self._place(text, [self._processor.picture(image) for image in images], [self._processor.clip(video) for video in videos])
 
-    def _place(self, text: str, images: Sequence[Patches], clips: Sequence[Patches]) -> Prompt:
+    def _place(self, text: str, images: Sequence[Picture], clips: Sequence[Clip]) -> Prompt:
         config = self._config
         if config.vision is None or config.image_token is None or config.video_token is None:
             tokens = self._tokenizer.encode(text)
@@ -87,17 +85,16 @@ class PromptBuilder:
                 raise EngineError(f"the prompt has {text.count(name)} places for {what} ({name}), but {len(given)} {what} were given")
         frames = iter(["".join(FRAME.format(seconds=t, placeholder=names[1]) for t in clip.timestamps) for clip in clips])
         text = re.sub(re.escape(names[1]), lambda _: next(frames), text)
-        pictures = {
-            config.image_token: iter([(image.values, image.grid) for image in images]),
-            config.video_token: iter([frame for clip in clips for frame in _frames(clip)]),
-        }
+        pictures = {config.image_token: iter(images), config.video_token: iter([pair for clip in clips for pair in clip.pairs])}
         tokens, placed = [], []
         for token in self._tokenizer.encode(text):
             count = 1
             if token in pictures:
-                patches, grid = next(pictures[token])
-                count = grid.merged(config.vision.merge_size).patches
-                placed.append((token, PlacedPicture(len(tokens), count, patches, grid)))
+                picture = next(pictures[token], None)
+                if picture is None:
+                    raise EngineError(f"the picture token {names[0]} or {names[1]} of config.json also stands for ordinary text")
+                count = picture.grid.merged(config.vision.merge_size).patches
+                placed.append((token, PlacedPicture(len(tokens), count, picture)))
             tokens += [token] * count
         return _prompt(np.array(tokens, np.int64), placed, config.vision.merge_size)
 
@@ -110,13 +107,8 @@ def user_turn(text: str, images: int = 0, videos: int = 0) -> list[Message]:
     return [{"role": "user", "content": parts}]
 
 
-def _frames(clip: Patches) -> list[tuple[Floats, Grid]]:
-    size = clip.grid.rows * clip.grid.columns
-    return [(clip.values[k * size : (k + 1) * size], grid) for k, grid in enumerate(clip.grid.split_frames())]
-
-
 def _prompt(tokens: Integers, placed: Sequence[tuple[int, PlacedPicture]], merge_size: int) -> Prompt:
     if not len(tokens):
         raise EngineError("the prompt is empty")
-    positions, after = prompt_positions(tokens, [(token, picture.grid) for token, picture in placed], merge_size)
-    return Prompt(tokens, positions, after, tuple(picture for _, picture in placed))
+    positions, after = prompt_positions(tokens, [(token, placed_one.picture.grid) for token, placed_one in placed], merge_size)
+    return Prompt(tokens, positions, after, tuple(placed_one for _, placed_one in placed))

@@ -81,7 +81,7 @@ class Qwen35:
         """Features (tokens, hidden) of pictures from their patches. Raises EngineError when the model has no vision tower."""
         if self._vision is None:
             raise EngineError("this checkpoint is text-only; it cannot read pictures")
-        return self._vision.encode(patches, grids)
+        return self._backend.evaluate(self._vision.encode(patches, grids))
 
     def _check(self, step: Step) -> None:
         text = self.config.text

@@ -129,18 +129,18 @@ class Runner:
         """Features for the placeholders among the tokens of one segment, whose first row is `row`; pictures are encoded when reached."""
         sequence, found = item.sequence, []
         begin, end = sequence.computed, sequence.computed + item.count
-        for index, picture in enumerate(sequence.prompt.pictures):
-            first, last = max(begin, picture.start), min(end, picture.start + picture.tokens)
+        for index, placed in enumerate(sequence.prompt.pictures):
+            first, last = max(begin, placed.start), min(end, placed.start + placed.tokens)
             if first >= last:
                 continue
             if index not in sequence.features:
                 start = time.perf_counter()
-                sequence.features[index] = self.model.encode(picture.patches, [picture.grid])
+                sequence.features[index] = self.model.encode(placed.picture.patches(), [placed.picture.grid])
                 self.counters.pictures += 1
                 self.counters.encode_s += time.perf_counter() - start
-            features = sequence.features[index][first - picture.start : last - picture.start]
+            features = sequence.features[index][first - placed.start : last - placed.start]
             found.append(PictureRows(row + first - begin, features))
-            if last == picture.start + picture.tokens:
+            if last == placed.start + placed.tokens:
                 del sequence.features[index]
         return found
 
