@@ -12,8 +12,8 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 # No model that happens to be configured or cached on this machine, and no network, before any library reads these.
-_HOME = tempfile.mkdtemp(prefix="pagelift-tests-")
-os.environ.update(HF_HOME=_HOME, HF_HUB_OFFLINE="1", XDG_CONFIG_HOME=_HOME)
+_HOME = tempfile.TemporaryDirectory(prefix="pagelift-tests-")
+os.environ.update(HF_HOME=_HOME.name, HF_HUB_OFFLINE="1", XDG_CONFIG_HOME=_HOME.name)
 os.environ.pop("PAGELIFT_MODEL", None)
 
 
