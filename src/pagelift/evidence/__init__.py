@@ -2,7 +2,7 @@
 
 from pagelift.evidence.align import align
 from pagelift.evidence.dates import DateSpan, Order, find_dates, find_open_ranges, infer_order, parse_date, stated_order
-from pagelift.evidence.numbers import CURRENCY_CODES, CURRENCY_SYMBOLS, Decimalmark, Number, infer_mark, parse_number
+from pagelift.evidence.numbers import CURRENCY_CODES, CURRENCY_SYMBOLS, Decimalmark, Number, drop_footnote_marks, infer_mark, parse_number
 from pagelift.evidence.places import Place
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Order",
     "Place",
     "align",
+    "drop_footnote_marks",
     "find_dates",
     "find_open_ranges",
     "infer_mark",

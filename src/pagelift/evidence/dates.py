@@ -29,14 +29,14 @@ MONTHS = {name: number for number, names in _MONTH_NAMES.items() for name in nam
 _WORD = r"[A-Za-zÀ-ž]{3,10}"
 _SEP = r"\s?[-./]\s?"
 _DATE = re.compile(
-    rf"""(?<![\w,/-])(?<!\d\.)(?:
+    rf"""(?:(?<![\w,/-])|(?<=[./]\d\d-)|(?<=[./]\d{{4}}-))(?<!\d\.)(?:
     (?P<y1>(?:19|20)\d\d)[-./年]\s?(?P<m1>\d{{1,2}})[-./月]\s?(?P<d1>\d{{1,2}})日?(?:[T](?=\d))?
     |(?P<a>\d{{1,2}}){_SEP}(?P<b>\d{{1,2}}){_SEP}(?P<y2>(?:19|20)\d\d|['’]?\d\d)
     |(?P<d3>\d{{1,2}})(?:\.|st|nd|rd|th|er|º|°)?[\s\-/.]?\s?(?:(?:de|of|d')\s)?(?P<n3>{_WORD})[.,]?[\s\-/.,]*(?:de\s)?(?P<y3>(?:19|20)\d\d|['’]?\d\d)
     |(?P<n4>{_WORD})\.?\s?(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?\s?,?\s?[-/]?\s?(?P<y4>(?:19|20)\d\d)
     |(?P<y5>(?:19|20)\d\d)[\s\-/.](?P<n5>{_WORD})[\s\-/.](?P<d5>\d{{1,2}})
     |(?P<y6>(?:19|20)\d\d)(?P<m6>0[1-9]|1[0-2])(?P<d6>0[1-9]|[12]\d|3[01])
-    )(?!\d(?!\d?:\d\d))(?![-/]\d)""",
+    )(?!\d(?!\d?:\d\d))(?!/\d)(?!-\d+(?![\d./]))""",
     re.X,
 )
 
@@ -55,7 +55,10 @@ class DateSpan:
 
 
 def find_dates(text: str, order: Order = "dmy") -> Iterator[DateSpan]:
-    """All dates in `text`, left to right. order: how purely numeric dates are read when both readings exist."""
+    """All dates in `text`, left to right, with positions in its composed form (NFC).
+
+    order: how purely numeric dates are read when both readings exist.
+    """
     for match in _DATE.finditer(unicodedata.normalize("NFC", text)):
         found = _read(match, order)
         if found is not None:
@@ -126,11 +129,20 @@ def infer_order(texts: Iterable[str], hint: str = "") -> Order:
     return "mdy" if votes["mdy"] > votes["dmy"] else "dmy"
 
 
+_DAY_FIRST = re.compile(
+    r"day (?:comes )?before (?:the )?month|day[./ -]month[./ -]year|\bday first\b|\bdd?[./ -]mm?[./ -]yy|\bdmy\b"
+    r"|\bt+[./]m+[./]j+\b|\bj+[./]m+[./]a+\b"
+)
+_MONTH_FIRST = re.compile(
+    r"month (?:comes )?before (?:the )?day|month[./ -]day[./ -]year|\bmonth first\b|\bmm?[./ -]dd?[./ -]yy|\bmdy\b"
+    r"|\bus(?:-style)? (?:date|format)"
+)
+
+
 def stated_order(hint: str) -> Order | None:
     """The order of day and month that a description states in words or as a pattern, or None."""
     low = hint.lower()
-    day = re.search(r"day (?:comes )?before (?:the )?month|day[./ -]month[./ -]year|\bdd?[./ -]mm?[./ -]yy|\bdmy\b|\bj+[./]m+[./]a+\b", low)
-    month = re.search(r"month (?:comes )?before (?:the )?day|month[./ -]day[./ -]year|\bmm?[./ -]dd?[./ -]yy|\bmdy\b|\bus(?:-style)? (?:date|format)", low)
+    day, month = _DAY_FIRST.search(low), _MONTH_FIRST.search(low)
     if day and not month:
         return "dmy"
     return "mdy" if month and not day else None

@@ -22,7 +22,7 @@ _NUMBER = re.compile(
     rf"^(?:(?P<cur0>{_CURRENCY})(?=\s*\())?\s*(?P<lead>[(\[<]?)\s*(?P<sign>[-+−–]?)\s*(?P<cur1>{_CURRENCY})?\s*(?P<sign2>[-+−–]?)\s*(?P<digits>{_DIGITS})"
     rf"(?P<dash>[.,](?:-+|—|–))?\s*(?P<close>[)\]>]?)(?P<trail>\s?[-−]|\s?CR|\s?DR)?\s*(?P<cur2>{_CURRENCY})?\s*(?P<pct>[%‰])?(?P<rest>\s*[A-Z*#]{{0,3}}|[*]+)$"
 )
-MAX_DIGITS = 40
+MAX_DIGITS = 28
 """A longer run of digits is no amount."""
 CURRENCY_CODES = frozenset(
     """AED ARS AUD BDT BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HRK HUF IDR ILS INR ISK JPY KES KRW KWD KZT LKR
@@ -51,6 +51,8 @@ CURRENCY_SYMBOLS = {
     "S$": "SGD",
     "R$": "BRL",
     "Fr.": "CHF",
+    "kr": "SEK",
+    "kr.": "SEK",
     "zł": "PLN",
     "Kč": "CZK",
     "EURO": "EUR",
@@ -80,20 +82,31 @@ def parse_number(text: str, mark: Decimalmark | None = None) -> Number | None:
 
     mark: the document's decimal mark, used only where the number itself leaves it open.
     """
-    text = unicodedata.normalize("NFKC", text).strip()
+    text = unicodedata.normalize("NFKC", drop_footnote_marks(text)).strip()
     match = _NUMBER.match(text)
     if not match:
         return None
     currency = _currency(match["cur0"]) or _currency(match["cur1"]) or _currency(match["cur2"])
+    if match["sign"] and match["sign2"]:
+        return None
     if (match["cur0"] or match["cur1"] or match["cur2"]) and currency is None:
         return None
-    digits, decimals, ambiguous = _plain_digits(match["digits"], mark)
+    whole = match["dash"]  # "1.000,-": the mark before the dash is the decimal one
+    digits, decimals, ambiguous = _plain_digits(match["digits"], mark if not whole else "," if whole[0] == "," else ".")
+    if whole and decimals:
+        return None
+    ambiguous = ambiguous and not whole
     if digits is None or len(digits) > MAX_DIGITS:
         return None
     value = Decimal(digits)
     negative = "-" in _dashes(match["sign"] + match["sign2"] + (match["trail"] or "")) or (match["lead"] == "(" and match["close"] == ")")
     negative = negative or (match["lead"] == "<" and match["close"] == ">")
     return Number(-value if negative else value, decimals, bool(match["pct"]), currency, ambiguous)
+
+
+def drop_footnote_marks(text: str) -> str:
+    """The text without superscript digits behind a digit, which are references to notes."""
+    return re.sub(r"(?<=\d)[⁰¹²³⁴-⁹]+", "", text)
 
 
 def infer_mark(texts: Iterable[str]) -> Decimalmark | None:
@@ -146,10 +159,11 @@ def _plain_digits(printed: str, mark: Decimalmark | None) -> tuple[str | None, i
         if separators.count(last) > 1:
             return None, 0, False
         return re.sub("[.,]", "", head) + "." + tail, len(tail), False
-    if len(separators) > 1:  # 1.234.567 or 1.234.56 (grouping lost by OCR)
+    if len(separators) > 1:  # 1.234.567, or 1.234.56 where recognition took one mark for the other
         if len(tail) == 3:
             return re.sub("[.,]", "", body), 0, False
-        return (re.sub("[.,]", "", head) + "." + tail, len(tail), False) if len(tail) == 2 else (None, 0, False)
+        grouped = len(tail) == 2 and re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", head)
+        return (re.sub("[.,]", "", head) + "." + tail, 2, False) if grouped else (None, 0, False)
     ambiguous = len(tail) == 3 and 1 <= len(head) <= 3 and head.lstrip("0") != "" and len(groups) == 1
     if ambiguous and (mark is None or last != mark):
         return head + tail, 0, True

@@ -16,6 +16,10 @@ from pagelift.layout.values import EMAIL, IBAN, PHONE, TIME, URL, Locale
 
 Family = Literal["number", "date", "id", "text", "block", "wrapped", "email", "phone", "url", "iban", "time", "place", "phrase"]
 
+PATTERNS: tuple[tuple[Family, re.Pattern[str]], ...] = (("email", EMAIL), ("url", URL), ("iban", IBAN), ("phone", PHONE), ("time", TIME))
+"""Families that a regular expression finds."""
+MAX_WORD = 200
+"""Longer words are no numbers, identifiers or dates."""
 _EDGE = " .,;:()[]*|"
 _GLUED_VALUE = re.compile(r"^(.*[^\W\d_)#.][:#=.]?\s?)([-$€£(]*(?:RM)?\d[\d.,']*\)?)$")
 _RANGE = re.compile(r"\s*(?:-|–|—|~|to|bis|through|thru|until|au|al|a|/|\.\.|,)?\s*(?:end:?|end date:?)?\s*", re.I)
@@ -77,6 +81,9 @@ def page_candidates(page: PageLayout, locale: Locale) -> list[Candidate]:
     """All candidates of a page, in reading order per family."""
     found: list[Candidate] = []
     for line in page.lines:
+        if any(len(t.text) > MAX_WORD for s in line.segments for t in s.tokens):
+            found += [Candidate("text", s, 0, len(s.tokens), s.text) for s in line.segments]
+            continue
         found += _dates(line.segments, locale)
         for segment in line.segments:
             found += _mark_ranges(list(_numbers(segment, locale)))
@@ -190,14 +197,7 @@ def _identifiers(segment: Segment) -> Iterator[Candidate]:
 
 
 def _patterns(segment: Segment) -> Iterator[Candidate]:
-    families: tuple[tuple[Family, re.Pattern[str]], ...] = (
-        ("email", EMAIL),
-        ("url", URL),
-        ("iban", IBAN),
-        ("phone", PHONE),
-        ("time", TIME),
-    )
-    for family, pattern in families:
+    for family, pattern in PATTERNS:
         for match in pattern.finditer(segment.text):
             start, end = token_range(segment, match.start(), match.end())
             text = match[0].strip().rstrip(".")
@@ -245,7 +245,7 @@ def _after_label_words(segment: Segment) -> Iterator[Candidate]:
     if not named[0] or named[-1] or sum(named) < 2 or segment.text.endswith(":"):
         return
     for k in range(len(tokens) - 1):
-        if named[k] and not named[k + 1] and not tokens[k].text.endswith(":"):
+        if named[k] and not named[k + 1] and not tokens[k].text.endswith(":") and tokens[k + 1].text[:1].isupper():
             end = next((j for j in range(k + 2, len(tokens)) if named[j]), len(tokens))
             yield Candidate("text", segment, k + 1, end, " ".join(t.text for t in tokens[k + 1 : end]))
 
@@ -255,7 +255,8 @@ def _wrapped(segment: Segment, block: list[Segment]) -> Iterator[Candidate]:
     if len(block) > 1 and _SALUTATION.fullmatch(segment.text):
         yield Candidate("wrapped", segment, 0, len(segment.tokens), f"{segment.text} {block[1].text}", lines=block[:2])
     if segment.height > 1.3 * segment.page.unit:
-        for length in range(2, min(len(block), 4) + 1):  # a title over several lines
+        large = next((k for k, s in enumerate(block) if s.height < 0.85 * segment.height), len(block))
+        for length in range(2, min(large, 4) + 1):  # a title over several lines
             yield Candidate("wrapped", segment, 0, len(segment.tokens), " ".join(s.text for s in block[:length]), lines=block[:length])
     for start in {0, *(k + 1 for k, t in enumerate(segment.tokens[:-1]) if t.text.endswith(":"))}:
         if not segment.index and not start:

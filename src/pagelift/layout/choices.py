@@ -34,6 +34,8 @@ def printed_enum(query: Query, pages: Sequence[PageLayout]) -> list[Answer]:
             if len(plain(candidate.text)) < 3 and label < 0.5:
                 continue
             whole = start == 0 and end == len(segment.tokens)
+            if label < 0.3 and not whole and len(segment.tokens) >= 6:
+                continue  # a word of a sentence
             size = min(segment.height / page.unit - 1, 1.0)
             score = 0.5 + 1.5 * label + 0.3 * (1 - candidate.box.top / page.height) + 0.3 * whole + 0.3 * size - 0.2 * (page.number - 1)
             answers.append(

@@ -21,7 +21,7 @@ from pagelift.layout.forms import form_candidates
 from pagelift.layout.labels import collect_labels
 from pagelift.layout.lines import PageLayout, analyse_page
 from pagelift.layout.lists import read_list
-from pagelift.layout.marks import Answer, Mark, boolean_answers, checked_options, enum_answers, find_marks
+from pagelift.layout.marks import Answer, Mark, boolean_answers, checked_options, enum_answers, find_marks, offers_options
 from pagelift.layout.places import place_candidates
 from pagelift.layout.query import Query, Table, plan
 from pagelift.layout.scoring import Scored, answers, score
@@ -68,15 +68,18 @@ def extract_pages(contents: Sequence[PageContent], schema: Schema) -> Proposal:
     _read_scalars(run, queries, flat_pages, in_tables)
     for table, result in zip(tables, found, strict=True):
         _store_rows(run, table, result)
-    return Proposal(run.data, run.fields, tuple(run.warnings), {"words": sum(len(c.words) for c in contents)})
+    root = [*(q.path for q in queries), *(t.path for t in tables)] == [()]
+    return Proposal(
+        run.data.get("", None) if root else run.data, run.fields, tuple(run.warnings), {"words": sum(len(c.words) for c in contents)}
+    )
 
 
 def _read_scalars(run: _Run, queries: Sequence[Query], pages: Sequence[PageLayout], in_tables: frozenset[int]) -> None:
     candidates = _candidates(pages, run.locale, queries)
-    filled = sum(f.kind == "text" and bool(f.value.strip()) for p in pages for f in p.content.form_fields)
+    fields = sum(f.kind == "text" for p in pages for f in p.content.form_fields)
     heads = frozenset(h for p in pages for h in block_heads(p))
     facts = DocumentFacts(
-        _amounts(candidates), len(pages), form=filled >= 3, table_tokens=in_tables, block_heads=heads, distinct=_distinct(candidates)
+        _amounts(candidates), len(pages), form=fields >= 3, table_tokens=in_tables, block_heads=heads, distinct=_distinct(candidates)
     )
     marks = [m for p in pages for m in find_marks(p)]
     choices, taken = [], set[int]()
@@ -155,7 +158,9 @@ def _best_answer(
     if query.kind == "boolean":
         found = boolean_answers(query, marks)
     elif query.kind == "enum":
-        found = enum_answers(query, marks) or form_enum(query, candidates) or printed_enum(query, pages)
+        found = enum_answers(query, marks) or form_enum(query, candidates)
+        if not found and not offers_options(query, marks):
+            found = printed_enum(query, pages)
     else:
         texts = [score(query, c, facts) for c in candidates if c.family == "text"]
         found = currency_answers(pages, run.locale, texts)
@@ -166,7 +171,7 @@ def _store_answer(run: _Run, query: Query, answer: Answer | None) -> None:
     if answer is None:
         _put(run, query, Field(query.pointer, None, "absent", confidence=0.5, reason="nothing on the page answers it"))
         return
-    confidence = 1 / (1 + math.exp(-2 * (answer.score - 0.5)))
+    confidence = _sigmoid(2 * (answer.score - 0.5))
     evidence = Field(query.pointer, answer.value, "found", answer.raw, answer.page, answer.box, (answer.box,), confidence, answer.reason)
     _put(run, query, evidence)
 
@@ -182,12 +187,12 @@ def _store_choice(run: _Run, choice: Choice) -> None:
             if choice.options
             else "no value of this type on the page"
         )
-        confidence = 0.95 if pick else 1 / (1 + math.exp(-2 * (choice.threshold - best)))
+        confidence = 0.95 if pick else _sigmoid(2 * (choice.threshold - best))
         _put(run, query, Field(query.pointer, None, "absent", confidence=confidence, reason=reason))
         return
     value, raw = _candidate_value(query, pick.candidate, run.locale)
     evidence = 1.2 * (pick.score - choice.threshold) + 0.8 * choice.margin - (0.6 if pick.label > 0.3 else 1.4)
-    confidence = 1 / (1 + math.exp(-evidence))
+    confidence = _sigmoid(evidence)
     words = pick.candidate.words
     confidence *= min((w.confidence for w in words), default=1.0)
     box, boxes = _boxes(pick.candidate)
@@ -268,6 +273,10 @@ def _store_answers(run: _Run, query: Query, found: Sequence[Answer]) -> None:
         run.fields[pointer] = Field(pointer, a.value, "found", a.raw, a.page, a.box, (a.box,), 0.8, a.reason)
 
 
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, x))))
+
+
 def _put(run: _Run, query: Query, evidence: Field) -> None:
     run.fields[query.pointer] = evidence
     _set(run.data, query.path, evidence.value)
@@ -276,5 +285,4 @@ def _put(run: _Run, query: Query, evidence: Field) -> None:
 def _set(data: dict[str, Json], path: Sequence[str], value: Json) -> None:
     for key in path[:-1]:
         data = data.setdefault(key, {})
-    if path:
-        data[path[-1]] = value
+    data[path[-1] if path else ""] = value

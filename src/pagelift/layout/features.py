@@ -78,6 +78,8 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts, label_mat
     page = candidate.page
     high = 1 - candidate.segment.box.top / max(1.0, page.height)
     seen = {"high": high, "low": 1 - high, "page": float(min(page.number - 1, 5))}
+    if candidate.is_form and not candidate.text:
+        return {"form": 1.0}
     if facts.form:
         seen["form" if candidate.is_form else "not_in_form"] = 1.0
     if candidate.tokens and id(candidate.tokens[0]) in facts.table_tokens:

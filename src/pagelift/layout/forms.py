@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from pagelift.core import Box, FormField
 from pagelift.evidence import find_dates, parse_number
-from pagelift.layout.candidates import Candidate
+from pagelift.layout.candidates import PATTERNS, Candidate
 from pagelift.layout.lines import PageLayout, Segment, Token, is_numeric
 from pagelift.layout.query import split_name
 from pagelift.layout.values import Locale
@@ -21,7 +22,7 @@ def form_candidates(page: PageLayout, locale: Locale) -> list[Candidate]:
         return []
     found: list[Candidate] = []
     for field in fields:
-        found += _field_candidates(page, field, field.value.strip(), [field], locale)
+        found += _field_candidates(page, field, unicodedata.normalize("NFC", field.value.strip()), [field], locale)
     for run in _digit_runs(fields):
         for mark in ("-", ""):
             found += _field_candidates(page, run[0], mark.join(f.value.strip() for f in run), run, locale)
@@ -46,8 +47,9 @@ def _field_candidates(page: PageLayout, field: FormField, value: str, run: list[
             )
         if re.search(r"\d", value) or len(value) <= 4:
             families.append(Candidate("id", segment, 0, len(tokens), value))
-        for pattern in ("email", "url", "iban", "phone"):
-            families.append(Candidate(pattern, segment, 0, len(tokens), value))
+        for family, pattern in PATTERNS:
+            if pattern.fullmatch(value):
+                families.append(Candidate(family, segment, 0, len(tokens), value))
     for candidate in families:
         candidate.is_form, candidate.labels = True, labels
         yield candidate

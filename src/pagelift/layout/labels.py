@@ -60,9 +60,14 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
         )
         yield _column_part(other, box.center_x), strength * max(0.2, 1 - gap / 14), "above"
     yield from _grid(candidate, inline or (named.text if named is not None else ""))
+    own = inline or (named.text if named is not None else "")
+    head = _block_heading(segment)
+    if head is not None:
+        yield head.text, 0.4 if own else 0.75, "heading"
+        if own:
+            yield f"{head.text} {own}", 0.95, "heading"
     heading = _row_heading(segment)
-    if heading is not None:
-        own = inline or (named.text if named is not None else "")
+    if heading is not None and heading is not head:
         yield heading.text, 0.4 if own else 0.75, "heading"
         if own:
             yield f"{heading.text} {own}", 0.85, "heading"
@@ -108,6 +113,21 @@ def _column_part(segment: Segment, center_x: float) -> str:
     return " ".join(t.text for t in sorted(nearest, key=lambda t: t.box.x0))
 
 
+def _block_heading(segment: Segment) -> Segment | None:
+    """The caption over the column of text that a segment stands in: label words at the same left edge, without a wide gap."""
+    current, unit = segment, segment.page.unit
+    for _ in range(8):
+        over = next(
+            (s for s in current.above if abs(s.box.x0 - segment.box.x0) < unit and current.box.top - s.box.bottom < 1.5 * unit), None
+        )
+        if over is None:
+            return None
+        if len(over.tokens) <= 4 and _reads_as_label(over.text):
+            return over
+        current = over
+    return None
+
+
 def _row_heading(segment: Segment) -> Segment | None:
     """The heading of a group of lines: the nearest line above that stands alone, not further right, bolder or with a colon."""
     page = segment.page
@@ -133,11 +153,16 @@ def _match(terms: Terms, text: str) -> float:
     if not concepts:
         return 0.0
     total = lexicon.weight(concepts)
+    strong = any(lexicon.GENERIC.get(c, 1.0) == 1.0 for c in concepts & terms.label)
+    foreign = any(lexicon.GENERIC.get(c, 1.0) == 1.0 for c in (concepts & lexicon.concept_names()) - terms.label - terms.hint)
+    wanted = any(lexicon.GENERIC.get(c, 1.0) == 1.0 for c in terms.label)
     named, hinted = lexicon.weight(concepts & terms.label), lexicon.weight(concepts & terms.hint)
     recall = named / max(0.4, lexicon.weight(terms.label))
     precision = min(1.0, (named + 0.6 * hinted) / total)
     score = recall * (0.5 + 0.5 * precision)
     score += 0.35 * len(concepts & terms.hint) / max(1, len(terms.hint)) * (0.3 + 0.7 * precision)
+    if wanted and foreign and not strong:
+        score *= 0.3  # the label of another property of the same type
     for rank, stand_in in enumerate(terms.fallback):
         score = max(score, (0.65 - 0.08 * rank) * lexicon.weight(concepts & stand_in) / max(total, lexicon.weight(stand_in)))
     if terms.stems:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pagelift.core import Box, PageContent, Word, union
+from pagelift.evidence import drop_footnote_marks
 
 WIDE_GAP = 0.85
 """A gap of this share of the line height separates two segments."""
@@ -85,7 +86,7 @@ def analyse_page(content: PageContent) -> PageLayout:
     """Group the words of a page. Words that run across the reading direction (margin notes) are left out."""
     tokens, width, height, rules = _upright(content)
     heights = sorted(t.height for t in tokens)
-    page = PageLayout(content, width, height, heights[len(heights) // 2] if heights else 10.0)
+    page = PageLayout(content, max(width, 1.0), max(height, 1.0), max(heights[len(heights) // 2], 0.5) if heights else 10.0)
     verticals = sorted((r for r in rules if r.height > 2 * r.width and r.height > 0.6 * page.unit), key=lambda r: r.x0)
     for row in _rows(tokens):
         _add_line(page, row, verticals)
@@ -99,7 +100,7 @@ def _upright(content: PageContent) -> tuple[list[Token], float, float, Sequence[
     judged = sum(len(w.text) >= 3 for w in words)
     if len(sideways) <= 0.6 * judged or len(sideways) < 3:
         lying = set(map(id, sideways))
-        tokens = [Token(unicodedata.normalize("NFKC", w.text), w.box, w, i) for i, w in enumerate(words) if id(w) not in lying]
+        tokens = [Token(_plain_text(w.text), w.box, w, i) for i, w in enumerate(words) if id(w) not in lying]
         return tokens, content.width_pt, content.height_pt, content.rules
     steps = [b.box.center_y - a.box.center_y for a, b in itertools.pairwise(sideways) if abs(a.box.center_x - b.box.center_x) < a.box.width]
     upwards = not steps or statistics.median(steps) < 0
@@ -110,8 +111,13 @@ def _upright(content: PageContent) -> tuple[list[Token], float, float, Sequence[
             return Box(width - b.bottom, b.x0, width - b.top, b.x1)
         return Box(b.top, height - b.x1, b.bottom, height - b.x0)
 
-    tokens = [Token(unicodedata.normalize("NFKC", w.text), turn(w.box), w, i) for i, w in enumerate(words)]
+    tokens = [Token(_plain_text(w.text), turn(w.box), w, i) for i, w in enumerate(words)]
     return tokens, width, height, [turn(r) for r in content.rules]
+
+
+def _plain_text(text: str) -> str:
+    """NFKC, without the footnote marks behind digits that it would turn into digits ("12.50²")."""
+    return unicodedata.normalize("NFKC", drop_footnote_marks(text))
 
 
 def _rows(tokens: list[Token]) -> list[list[Token]]:

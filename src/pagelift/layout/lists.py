@@ -10,7 +10,7 @@ from pagelift.layout.candidates import Candidate
 from pagelift.layout.features import DocumentFacts
 from pagelift.layout.lines import Segment, block_below
 from pagelift.layout.query import Query
-from pagelift.layout.scoring import score
+from pagelift.layout.scoring import best_labels
 from pagelift.layout.values import Locale, read_value
 
 _SEPARATOR = re.compile(r"\s*[,;|•·]\s+|\s*[;|•·]\s*|\s+/\s+|\s+–\s+")
@@ -19,14 +19,13 @@ _BULLET = re.compile(r"^\s*(?:[•·▪◦●○■*–—-]|\d{1,2}[.)])\s+")
 
 def read_list(query: Query, candidates: Sequence[Candidate], locale: Locale, facts: DocumentFacts) -> list[tuple[Json, Candidate]]:
     """The entries of an array of scalars with the span of each; empty when no label names the array."""
-    texts = [score(query, c, facts) for c in candidates if c.family == "text" and (c.text or c.is_form)]
-    if facts.form:
-        texts = [o for o in texts if o.candidate.is_form]
-    best = max((o for o in texts if o.label > 0.55), key=lambda o: (round(o.label, 1), o.score), default=None)
-    if best is None or not best.candidate.text:
+    texts = [c for c in candidates if c.family == "text" and (c.is_form or (c.text and not facts.form))]
+    labelled = [(best_labels(query, c)[0], c) for c in texts]
+    label, best = max(labelled, key=lambda pair: (round(pair[0], 1), -pair[1].page.number, -pair[1].segment.box.top), default=(0.0, None))
+    if best is None or label <= 0.55 or not best.text:
         return []
     items: list[tuple[Json, Candidate]] = []
-    for line in _lines(best.candidate):
+    for line in _lines(best):
         for text in _SEPARATOR.split(_BULLET.sub("", line.text)):
             value = read_value(query, text.strip(" .,;:"), locale)
             if value not in (None, ""):

@@ -73,7 +73,12 @@ def _glyph_state(token: Token, following: Token | None) -> bool | None:
 def _glyph_mark(page: PageLayout, segment: Segment, tokens: list[Token], k: int, state: bool) -> Mark:
     option: list[Token] = []
     for token in tokens[k + 1 :]:
-        if token.text in _CHECKED | _UNCHECKED or token.text[:1] in "☑☒☐" or (option and token.box.x0 - option[-1].box.x1 > 2 * page.unit):
+        if (
+            token.text in _CHECKED | _UNCHECKED
+            or token.text[:1] in "☑☒☐"
+            or token.text == "["
+            or (option and token.box.x0 - option[-1].box.x1 > 2 * page.unit)
+        ):
             break
         if token.text != "]":
             option.append(token)
@@ -86,7 +91,7 @@ def _glyph_mark(page: PageLayout, segment: Segment, tokens: list[Token], k: int,
     if not heading and segment.above:
         heading = segment.above[0].text
     text = (tokens[k].text[1:] + " " if len(tokens[k].text) > 1 and tokens[k].text[0] in "☑☒☐" else "") + " ".join(t.text for t in option)
-    return Mark(state, page, tokens[k].box, text.strip(), heading, [tokens[k].word, *(t.word for t in option)])
+    return Mark(state, page, tokens[k].word.box, text.strip(), heading, [tokens[k].word, *(t.word for t in option)])
 
 
 def _first_mark(tokens: list[Token]) -> int:
@@ -146,6 +151,11 @@ def _option_fit(value: Json, mark: Mark) -> float:
     if not wanted or not said:
         return 0.0
     return 0.9 * len(wanted & said) / len(wanted) * (0.6 + 0.4 * len(wanted & said) / len(said))
+
+
+def offers_options(query: Query, marks: Sequence[Mark]) -> bool:
+    """Whether the enum values are options of check boxes, so that the words alone say nothing."""
+    return sum(any(_option_fit(v, m) >= 0.5 for v in query.node.enum or ()) for m in marks) >= 2
 
 
 def boolean_answers(query: Query, marks: Sequence[Mark]) -> list[Answer]:

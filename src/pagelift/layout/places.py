@@ -37,21 +37,23 @@ _STREET = re.compile(
 
 def place_candidates(segment: Segment) -> Iterator[tuple[Part, Candidate]]:
     """Parts of an address on one segment, each with the tokens it is printed with."""
-    text = segment.text
+    label = re.match(r"[^\W\d_][\w .]{2,20}:\s*", segment.text)
+    offset = label.end() if label else 0
+    text = segment.text[offset:]
     if plain(text) in _COUNTRIES:
-        yield "country", _span(segment, 0, len(text))
+        yield "country", _span(segment, offset, offset + len(text))
     tail = re.search(r"[,\-–]\s*([^\W\d_][^,\d]*)$", text)
     if tail and plain(tail[1]) in _COUNTRIES:
-        yield "country", _span(segment, tail.start(1), tail.end(1))
+        yield "country", _span(segment, offset + tail.start(1), offset + tail.end(1))
     for form in _FORMS:
         match = form.search(text)
         if match is None:
             continue
         for part in match.groupdict():
-            yield part, _span(segment, match.start(part), match.end(part))  # type: ignore[misc]
+            yield part, _span(segment, offset + match.start(part), offset + match.end(part))  # type: ignore[misc]
         head = text[: match.start()].strip(" ,")
         if head and _STREET.search(head):
-            yield "street", _span(segment, 0, len(head))
+            yield "street", _span(segment, offset, offset + len(head))
         elif segment.above and _STREET.search(segment.above[0].text) and segment.box.top - segment.above[0].box.bottom < segment.page.unit:
             above = segment.above[0]
             yield "street", _span(above, 0, len(above.text))

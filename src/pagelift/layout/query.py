@@ -219,7 +219,8 @@ def _kind(query: Query) -> Kind:
     if node.types == ("boolean",):
         return "boolean"
     if "number" in node.types or "integer" in node.types:
-        percent = re.search(r"percent|%|\brate\b|\bpct\b", text) and not label & {"price", "amount", "salary"}
+        percent = re.search(r"percent|%|\bpct\b", text) and not words & {"price", "amount", "salary"}
+        percent = percent or ("rate" in words and bool(label & {"tax", "discount", "commission", "interest"}))
         return "percent" if percent else "number"
     if node.format in _FORMATS:
         return _FORMATS[node.format]

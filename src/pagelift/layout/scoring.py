@@ -29,6 +29,8 @@ class Scored:
 
 def answers(query: Query, candidate: Candidate) -> bool:
     """Whether a candidate is of a kind that can answer the query at all."""
+    if candidate.is_form and not candidate.text:
+        return bool(FAMILIES[query.kind])  # a blank field answers that there is no value
     if candidate.family not in FAMILIES[query.kind]:
         return False
     if query.kind == "place":

@@ -18,7 +18,7 @@ from pagelift.layout.query import Query
 from pagelift.layout.scoring import Scored
 
 SHORT_LIST = 30
-_SAME_SPAN = -0.8
+_SAME_SPAN = -2.0
 _IS_LABEL = -1.0
 _BESIDE = ("inline", "left", "row")
 _NEAR_NAME = 0.6
