@@ -119,6 +119,10 @@ class Backend(ABC):
     def to_numpy(self, array: Array) -> Floats:
         """The values in float32 on the host; waits for pending work. May share memory with `array`."""
 
+    def evaluate(self, array: Array) -> Array:
+        """The same array when it has been computed; a lazy backend waits for pending work here."""
+        return array
+
     @abstractmethod
     def new_kv_cache(self, heads: AttentionHeads) -> KVCache:
         """An empty cache for one full-attention layer of one sequence."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, cast
 from weakref import WeakValueDictionary
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from pagelift.backends.batch import Ragged
 from pagelift.backends.cache import DeltaState, KVCache
+from pagelift.backends.mlx import elementwise
 from pagelift.backends.mlx.delta import delta_inputs, run_delta_rule
 from pagelift.backends.mlx.state import Draft, MlxDeltaState, MlxKVCache
 from pagelift.backends.mlx.weights import DTYPES, MlxLinear, Uploaded, Weight, indices, upload
@@ -33,8 +33,8 @@ class MlxBackend(Backend):
     speed on a GPU. The recurrent state is float32 in any case. Weights stay as they are in the file, packed or dense.
 
     MLX picks the kernel of a matrix product by its number of rows, so the last bits of a row may depend on what else is in the
-    batch. Everything else is computed per row or per segment. Results are lazy: what an operation returns must be read in the
-    thread that called it; caches are complete after `end_step` and may go to another thread then.
+    batch. Everything else is computed per row or per segment. Results are lazy, and MLX computes them only in the thread that
+    asked for them; what `evaluate` has returned, and caches after `end_step`, may go to another thread.
     """
 
     name = "mlx"
@@ -63,6 +63,10 @@ class MlxBackend(Backend):
 
     def to_numpy(self, array: mx.array) -> Floats:
         return np.array(array.astype(mx.float32))
+
+    def evaluate(self, array: mx.array) -> mx.array:
+        mx.eval(array)
+        return array
 
     def new_kv_cache(self, heads: AttentionHeads) -> MlxKVCache:
         return MlxKVCache(heads, self._dtype)
@@ -105,24 +109,22 @@ class MlxBackend(Backend):
     # Norms and activations
 
     def rms_norm(self, x: mx.array, norm: RmsNorm) -> mx.array:
-        return mx.fast.rms_norm(x, norm.weight.astype(x.dtype), norm.eps)
+        return mx.fast.rms_norm(x, norm.weight, norm.eps).astype(x.dtype)
 
     def layer_norm(self, x: mx.array, norm: LayerNorm) -> mx.array:
-        return mx.fast.layer_norm(x, norm.weight.astype(x.dtype), norm.bias.astype(x.dtype), norm.eps)
+        return mx.fast.layer_norm(x, norm.weight, norm.bias, norm.eps).astype(x.dtype)
 
     def gated_rms_norm(self, x: mx.array, gate: mx.array, norm: RmsNorm) -> mx.array:
-        return self.rms_norm(x, norm) * silu(gate)
+        return elementwise.silu_mul(gate, mx.fast.rms_norm(x, norm.weight, norm.eps))
 
     def silu_mul(self, gate: mx.array, up: mx.array) -> mx.array:
-        return silu(gate) * up
+        return elementwise.silu_mul(gate, up)
 
     def sigmoid_mul(self, gate: mx.array, x: mx.array) -> mx.array:
-        return mx.sigmoid(gate) * x
+        return elementwise.sigmoid_mul(gate, x)
 
     def gelu(self, x: mx.array, kind: Gelu) -> mx.array:
-        if kind == "tanh":
-            return 0.5 * x * (1 + mx.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
-        return 0.5 * x * (1 + mx.erf(x * math.sqrt(0.5)))
+        return elementwise.gelu_tanh(x) if kind == "tanh" else elementwise.gelu_erf(x)
 
     # Token mixing
 
@@ -157,7 +159,7 @@ class MlxBackend(Backend):
             parts.append(mx.conv1d(inputs[None], taps, groups=net.channels)[0])
             state.slide(inputs, len(inputs))
             state.draft = Draft(inputs) if segment.draft else None
-        return silu(join(parts))
+        return elementwise.silu(join(parts))
 
     def gated_delta_rule(
         self, qkv: mx.array, a: mx.array, b: mx.array, net: DeltaNet, batch: Ragged, states: Sequence[DeltaState]
@@ -170,11 +172,7 @@ class MlxBackend(Backend):
                 state.draft.state, state.draft.updates = state.state, own
             y, state.state = run_delta_rule(q[segment.rows], own, state.state)
             parts.append(y)
-        return join(parts).astype(qkv.dtype)
-
-
-def silu(x: mx.array) -> mx.array:
-    return x * mx.sigmoid(x)
+        return join(parts)
 
 
 def join(parts: list[mx.array]) -> mx.array:
