@@ -62,6 +62,12 @@ class Backend(enum.StrEnum):
     reference = "reference"
 
 
+class Split(enum.StrEnum):
+    train = "train"
+    validation = "validation"
+    test = "test"
+
+
 class Done(SystemExit):
     """Ends the command with one of our own exit codes; the codes of the command line parser are mapped in `main`."""
 
@@ -300,6 +306,24 @@ def evaluate(  # noqa: PLR0913, PLR0917
 
     selection = command.Selection(folder, tuple(only or ()), limit, jobs)
     raise Done(command.run(selection, Run(engine, cache), command.Output(wrong, fields, json_file, predictions)))
+
+
+@app.command(epilog=EPILOG, short_help="Make documents with known values.")
+def synth(  # noqa: PLR0913, PLR0917
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, laid out for pagelift eval.")],
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Documents.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, max=9_999_999, metavar="S", help="The same seed gives the same documents.")] = 0,
+    split: Annotated[Split, typer.Option(help="Layouts, names and wordings of one split occur in no other.")] = Split.test,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="invoice, order, receipt, statement, form or letter; may be repeated. Default: all."),
+    ] = None,
+    pictures: Annotated[bool, typer.Option("--pictures", help="Scan-like pictures instead of PDF files.")] = False,
+) -> None:
+    """Make documents in six languages, with schemas and true values, without end: for training, measuring and trying out."""
+    from pagelift.commands import synth as command
+
+    raise Done(command.run(out, command.Order(count, seed, split.value, tuple(kinds or ()), pictures)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Documents with known truth, without end and seeded: for training, calibration, demos, tests and benchmarks.
 
-    sample = make_sample(seed=7, split="test", kind="invoice")
-    sample.pdf, sample.schema, sample.expected, sample.evidence
+sample = make_sample(seed=7, split="test", kind="invoice")
+sample.pdf, sample.schema, sample.expected, sample.evidence
 """
 
 from pagelift.evals.synthetic.kinds import KINDS, KindName

@@ -121,6 +121,11 @@ class Canvas:
             edges = ((x0, top, x1, top), (x0, bottom, x1, bottom), (x0, top, x0, bottom), (x1, top, x1, bottom))
             self.rules[self.page].extend(Box(a, b, c, d) for a, b, c, d in edges)
 
+    def cut(self, height: float) -> None:
+        """Make the only page shorter."""
+        self.writers[0].cut_pt = round(self.writers[0].height_pt - height, 2)
+        self.height_pt = self.writers[0].height_pt - self.writers[0].cut_pt
+
     def contents(self) -> list[PageContent]:
         return [
             PageContent(number, self.width_pt, self.height_pt, tuple(words), rules=tuple(rules))

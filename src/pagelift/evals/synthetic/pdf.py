@@ -16,10 +16,14 @@ _ESCAPES = str.maketrans({"\\": r"\\", "(": r"\(", ")": r"\)"})
 
 @dataclass(slots=True)
 class PageWriter:
-    """The content of one page. Coordinates are page points from the top left corner, as everywhere in pagelift."""
+    """The content of one page. Coordinates are page points from the top left corner, as everywhere in pagelift.
+
+    cut_pt: how much of the lower end of the page is cut off in the end.
+    """
 
     width_pt: float
     height_pt: float
+    cut_pt: float = 0.0
     content: list[str] = field(default_factory=list)
 
     def text(self, text: str, at: tuple[float, float], font: tuple[str, float], color: Color = BLACK) -> None:
@@ -35,7 +39,9 @@ class PageWriter:
         h = self.height_pt
         self.content.append(f"{_rgb(color, 'RG')}{width:.2f} w {x0:.2f} {h - y0:.2f} m {x1:.2f} {h - y1:.2f} l S")
 
-    def rectangle(self, box: tuple[float, float, float, float], stroke: Color | None, fill: Color | None = None, width: float = 0.5) -> None:
+    def rectangle(
+        self, box: tuple[float, float, float, float], stroke: Color | None, fill: Color | None = None, width: float = 0.5
+    ) -> None:
         """A rectangle, outlined, filled or both. box: x0, top, x1, bottom."""
         x0, top, x1, bottom = box
         paint = (_rgb(fill, "rg") if fill else "") + (f"{_rgb(stroke, 'RG')}{width:.2f} w " if stroke else "")
@@ -57,7 +63,7 @@ def write_pdf(pages: Sequence[PageWriter], title: str = "") -> bytes:
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>"]
     objects += [_font_object(name) for name in fonts]
     for index, page in enumerate(pages):
-        size = f"[0 0 {page.width_pt:.2f} {page.height_pt:.2f}]"
+        size = f"[0 {page.cut_pt:.2f} {page.width_pt:.2f} {page.height_pt:.2f}]"
         content = f"/Contents {first + 2 * index + 1} 0 R"
         objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox {size} /Resources << /Font << {resources} >> >> {content} >>")
         body = "\n".join(page.content)

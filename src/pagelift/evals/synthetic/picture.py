@@ -6,6 +6,7 @@ import io
 from random import Random
 
 import numpy as np
+import numpy.typing as npt
 import pypdfium2 as pdfium
 from PIL import Image, ImageFilter
 
@@ -20,7 +21,8 @@ def drawn(pdf: bytes, page: int, dpi: float) -> Image.Image:
     try:
         if not 1 <= page <= len(document):
             raise ConfigError(f"page {page} does not exist; the document has {len(document)}")
-        return document[page - 1].render(scale=dpi / 72).to_pil().convert("RGB")
+        picture: Image.Image = document[page - 1].render(scale=dpi / 72).to_pil()
+        return picture.convert("RGB")
     finally:
         document.close()
 
@@ -44,9 +46,10 @@ def degraded(picture: Image.Image, rng: Random) -> Image.Image:
     return Image.open(io.BytesIO(content.getvalue())).convert("RGB")
 
 
-def _light(height: int, width: int, rng: Random) -> np.ndarray:
+def _light(height: int, width: int, rng: Random) -> npt.NDArray[np.float32]:
     """Brightness that falls off to one side, (height, width) float32 around 1."""
     strength = rng.uniform(-0.1, 0.1)
     across = np.linspace(1 - strength, 1 + strength, width, dtype=np.float32)
     down = np.linspace(1 - strength * rng.uniform(-1, 1), 1, height, dtype=np.float32)
-    return np.minimum(down[:, None] * across[None, :], 1.05)
+    light: npt.NDArray[np.float32] = np.minimum(down[:, None] * across[None, :], np.float32(1.05))
+    return light

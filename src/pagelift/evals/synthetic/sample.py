@@ -58,7 +58,7 @@ def make_sample(seed: int, split: Split = "train", kind: KindName | None = None,
             f"choose from {', '.join(SPLITS)}; {', '.join(KINDS)}; {', '.join(LANGUAGES)}"
         )
     rng = Random(f"{split}/{kind}/{language}/{seed}")
-    name = kind or rng.choice(tuple(KINDS))
+    name = rng.choice(tuple(KINDS)) if kind is None else kind
     recipe = KINDS[name]
     family = rng.choice([family for family in recipe.families if family.split == split])
     scene = new_scene(rng, split, language)
@@ -84,9 +84,7 @@ def make_sample(seed: int, split: Split = "train", kind: KindName | None = None,
     )
 
 
-def make_samples(
-    seed: int = 0, split: Split = "train", kinds: Sequence[KindName] = (), language: str | None = None
-) -> Iterator[Sample]:
+def make_samples(seed: int = 0, split: Split = "train", kinds: Sequence[KindName] = (), language: str | None = None) -> Iterator[Sample]:
     """Documents without end, the kinds in turn. Different seeds below 10 million share no document."""
     index = 0
     while True:

@@ -78,7 +78,7 @@ class Scene:
         money = self.locale.money
         sign = money.symbol if self.money_style == "symbol" else money.code
         if currency and self.money_style != "plain":
-            space = " " if money.space or self.money_style == "code" else ""
+            space = " " if money.space or self.money_style != "symbol" else ""
             before = money.before if self.money_style == "symbol" else self.money_style == "code"
             minus = "-" if cents < 0 else ""
             text = f"{minus}{sign}{space}{text.removeprefix('-')}" if before else f"{text}{space}{sign}"
@@ -95,7 +95,9 @@ class Scene:
         forms = ("#####", "########", "@@-#####", f"{year}-####", f"{year}/#####", "@####", "###-####", "@@######", "######")
         text = filled(rng.choice(forms), rng)
         if prefixes and rng.random() < 0.4:
-            text = f"{rng.choice(prefixes.split())}{rng.choice(('-', '', '/'))}{filled(rng.choice(('#####', '#######', year + '-###')), rng)}"
+            text = (
+                f"{rng.choice(prefixes.split())}{rng.choice(('-', '', '/'))}{filled(rng.choice(('#####', '#######', year + '-###')), rng)}"
+            )
         return self.word(text)
 
     def iban(self) -> Printed | None:
@@ -120,9 +122,7 @@ def new_scene(rng: Random, split: Split, language: str | None = None) -> Scene:
     day = datetime.date(2017, 1, 1) + datetime.timedelta(days=rng.randrange(3650))
     style = rng.choice(("symbol", "symbol", "symbol", "code", "code after", "plain"))
     case = rng.choice(("as is", "as is", "as is", "upper", "title" if locale.language == "en" else "as is"))
-    return Scene(
-        rng, split, locale, wording(locale.language, split), rng.choice(locale.dates), rng.choice(locale.groups), style, case, day
-    )
+    return Scene(rng, split, locale, wording(locale.language, split), rng.choice(locale.dates), rng.choice(locale.groups), style, case, day)
 
 
 @cache

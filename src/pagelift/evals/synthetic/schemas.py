@@ -72,7 +72,7 @@ def make_task(content: Content, rng: Random, split: Split, german: bool, date_hi
     flat = [tag for tag in content.values if "/" not in tag]
     arrays = sorted({tag.split("/")[0] for tag in content.values if "/" in tag})
     asked = rng.sample(flat, rng.randint(min(3, len(flat)), min(14, len(flat))))
-    missing = [name for name in content.absent if name not in content.values and not (name in arrays)]
+    missing = [name for name in content.absent if name not in content.values and name not in arrays]
     asked += rng.sample(missing, min(len(missing), rng.choice((0, 1, 1, 2, 3))))
     catalogue = concepts()
     asked.sort(key=list(catalogue).index)

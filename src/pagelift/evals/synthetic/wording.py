@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, cast
 
 from pagelift.evals.synthetic.splits import SPLITS, Split, share
 
@@ -64,9 +64,8 @@ def concepts() -> dict[str, Concept]:
         name, kind, group, keys, german, descriptions = _parts(line, "|")
         texts = [_parts(text, "/") for text in _split_sets(descriptions)]
         where = () if group == "-" else tuple(group.split("."))
-        catalogue[name] = Concept(
-            name, kind, where, _parts(keys, ","), _parts(german, ","), dict(zip(SPLITS, texts, strict=True))  # type: ignore[arg-type]
-        )
+        by_split = dict(zip(SPLITS, texts, strict=True))
+        catalogue[name] = Concept(name, cast(ValueType, kind), where, _parts(keys, ","), _parts(german, ","), by_split)
     return catalogue
 
 

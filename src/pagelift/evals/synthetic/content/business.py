@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pagelift.evals.synthetic.issuers import Party, company, email, person
+from pagelift.evals.synthetic.issuers import Party, city, company, email, person, product
 from pagelift.evals.synthetic.layouts.tables import Row
 from pagelift.evals.synthetic.locales import filled
 from pagelift.evals.synthetic.scene import Printed, Scene
@@ -78,7 +78,7 @@ def _order_facts(scene: Scene) -> dict[str, Printed]:
         "customer_number": (0.3, scene.code("C K D")),
         "contact": (0.5, person(scene).name),
         "payment_terms": (0.45, scene.word(scene.pick("terms"))),
-        "incoterm": (0.4, scene.word(f"{scene.rng.choice(INCOTERMS)} {scene.pick('city')}")),
+        "incoterm": (0.4, scene.word(f"{scene.rng.choice(INCOTERMS)} {city(scene)}")),
         "ship_via": (0.35, scene.word(scene.rng.choice(CARRIERS))),
         "project": (0.25, scene.code("P")),
         "print_date": (0.15, scene.date(scene.rng.randint(0, 5))),
@@ -97,7 +97,7 @@ def _shuffled(scene: Scene, facts: dict[str, Printed]) -> dict[str, Printed]:
 
 def _payment(scene: Scene) -> dict[str, Printed]:
     account = scene.iban()
-    payment = {"bank": scene.word(f"{scene.pick('city')} Bank")} if scene.chance(0.6) else {}
+    payment = {"bank": scene.word(f"{city(scene)} Bank")} if scene.chance(0.6) else {}
     if account is not None and scene.chance(0.75):
         payment["iban"] = account
         if scene.chance(0.6):
@@ -128,8 +128,8 @@ def _lines(scene: Scene) -> tuple[list[str], list[Row], list[tuple[int, float]]]
     main_rate = scene.locale.taxes[0]
     rows, lines = [], []
     for index in range(count):
-        tenths = rng.randint(2, 80) * 5 if services else rng.choice((1, 1, 2, 3, 4, 5, 6, 10, 12, 25, 100)) * 10
-        price = rng.randint(150, 99_99) if rng.random() < 0.75 else rng.randint(100_00, 2_500_00)
+        tenths = rng.randint(2, 40) * 5 if services else rng.choice((1, 1, 2, 3, 4, 5, 6, 10, 12, 25, 100)) * 10
+        price = rng.randint(150, 99_99) if rng.random() < 0.75 or tenths > 100 else rng.randint(100_00, 2_500_00)
         percent = rng.choice((0, 0, 5, 10)) if with_discount else 0
         rate = rng.choice(scene.locale.taxes) if with_rate else main_rate
         amount = (tenths * price * (100 - percent) + 500) // 1000
@@ -152,15 +152,15 @@ def _lines(scene: Scene) -> tuple[list[str], list[Row], list[tuple[int, float]]]
 
 def _item(scene: Scene, services: bool) -> str:
     if services:
-        return f"{scene.pick('service')} {scene.pick('city')}" if scene.chance(0.4) else scene.pick("service")
-    name = scene.pick("noun")
-    if scene.chance(0.5):
+        return f"{scene.pick('service')} {city(scene)}" if scene.chance(0.4) else scene.pick("service")
+    name = product(scene)
+    if scene.chance(0.4):
         name += f", {scene.pick('adjective')}"
     if scene.chance(0.3):
         name += " " + filled(scene.rng.choice(("@##", "##x## cm", "#.#@")), scene.rng)
     if scene.chance(0.1):
         name += f", {scene.pick('detail')}"
-    return name[:1].upper() + name[1:]
+    return name
 
 
 def _totals(scene: Scene, lines: list[tuple[int, float]], order: bool) -> list[tuple[str, str, Printed]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pagelift.evals.synthetic.issuers import Party, company, email, person
+from pagelift.evals.synthetic.issuers import Party, city, company, email, last_name, person
 from pagelift.evals.synthetic.scene import Printed, Scene
 from pagelift.evals.synthetic.schemas import ENUMS
 
@@ -27,13 +27,16 @@ def form(scene: Scene) -> Form:
     """Draw a filled form."""
     rng = scene.rng
     applicant = person(scene)
-    first, last = scene.pick("first"), scene.pick("last")
-    names = {"full_name": applicant.name} if scene.chance(0.5) else {"last_name": scene.word(last), "first_name": scene.word(first)}
+    names = (
+        {"full_name": applicant.name}
+        if scene.chance(0.5)
+        else {"last_name": scene.word(last_name(scene)), "first_name": scene.word(scene.pick("first"))}
+    )
     home = Printed(applicant.address.data, (", ".join(applicant.address.lines),))
     about: dict[str, Printed | None] = {
         **names,
         "birth_date": scene.date(-rng.randint(7_000, 27_000)),
-        "birth_place": scene.word(scene.pick("city")),
+        "birth_place": scene.word(city(scene)),
         "nationality": scene.word(scene.pick("nation")),
         "address": home,
         "person_phone": scene.phone(),

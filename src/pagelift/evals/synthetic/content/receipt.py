@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pagelift.evals.synthetic.issuers import Party, company, person
+from pagelift.evals.synthetic.issuers import Party, company, person, product
 from pagelift.evals.synthetic.layouts.tables import Row
 from pagelift.evals.synthetic.locales import filled
 from pagelift.evals.synthetic.scene import Printed, Scene
@@ -30,9 +30,15 @@ def receipt(scene: Scene) -> Receipt:
     rows, amount, pieces = [], 0, 0
     for _ in range(rng.choice((1, 2, 3, 3, 4, 5, 6, 8, 12))):
         count = rng.choice((1, 1, 1, 2, 3, 6))
-        price = rng.randint(45, 18_00) if rng.random() < 0.85 else rng.randint(18_00, 95_00)
-        name = scene.pick("food") if scene.chance(0.7) else scene.pick("noun").capitalize()
-        cells = {"item": scene.word(name), "quantity": scene.number(count), "unit_price": scene.cents(price), "amount": scene.cents(count * price)}
+        food = scene.chance(0.75)
+        price = rng.randint(45, 9_00) if food else rng.randint(3_00, 95_00)
+        name = scene.pick("food") if food else product(scene)
+        cells = {
+            "item": scene.word(name),
+            "quantity": scene.number(count),
+            "unit_price": scene.cents(price),
+            "amount": scene.cents(count * price),
+        }
         rows.append(Row(cells))
         amount += count * price
         pieces += count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pagelift.evals.synthetic.issuers import Party, company, person
+from pagelift.evals.synthetic.issuers import Party, company, last_name, person
 from pagelift.evals.synthetic.layouts.tables import Row
 from pagelift.evals.synthetic.locales import filled
 from pagelift.evals.synthetic.scene import Printed, Scene
@@ -62,13 +62,13 @@ def statement(scene: Scene) -> Statement:
         account["statement_number"] = scene.word(rng.choice((str(rng.randint(1, 60)), filled("###/20##", rng))))
     if scene.chance(0.6):
         account["statement_date"] = scene.date(rng.randint(1, 4))
-    return Statement(company(scene), person(scene), account, (scene.date(-days), scene.date(0)), summary, rows, running)
+    return Statement(company(scene, bank=True), person(scene), account, (scene.date(-days), scene.date(0)), summary, rows, running)
 
 
 def _text(scene: Scene) -> str:
     text = scene.pick("booking")
     if scene.chance(0.3):
-        text += f" {scene.pick('last')}"
+        text += f" {last_name(scene)}"
     if scene.chance(0.25):
         text += " " + filled(scene.rng.choice(("######", "@@####", "##/20##")), scene.rng)
     return text

@@ -33,27 +33,23 @@ class Family:
     footer: Footer
 
 
-def _family(id: str, split: Split, head: tuple[Letterhead, Title, Parties], meta: tuple[Arrangement, bool], foot: tuple[TableStyle, Totals, Footer]) -> Family:
-    return Family(id, split, *head, *meta, *foot)
-
-
 FAMILIES: tuple[Family, ...] = (
-    _family("ledger", "train", ("left", "right", "labelled"), ("left", True), (TableStyle("grid"), "right", "line")),
-    _family("window", "train", ("right", "left", "window"), ("left", True), (TableStyle("rows"), "right", "columns")),
-    _family("banner", "train", ("band", "right", "side"), ("above", True), (TableStyle("stripes", True), "boxed", "none")),
-    _family("classic", "train", ("center", "center", "labelled"), ("inline", False), (TableStyle("head"), "right", "line")),
-    _family("strip", "train", ("left", "with number", "window"), ("columns", False), (TableStyle("head"), "wide", "columns")),
-    _family("boxes", "train", ("logo", "left", "boxed"), ("grid", False), (TableStyle("grid", True), "boxed", "line")),
-    _family("plain", "train", ("one line", "left", "table"), ("left", False), (TableStyle("none"), "right", "none")),
-    _family("split", "train", ("split", "right", "side"), ("spread", True), (TableStyle("columns"), "leader", "columns")),
-    _family("summary", "train", ("left", "left", "side"), ("inline", True), (TableStyle("rows", True), "columns", "line")),
-    _family("tall", "validation", ("logo", "right", "window"), ("spread", True), (TableStyle("stripes"), "right", "columns")),
-    _family("flat", "validation", ("center", "left", "side"), ("columns", False), (TableStyle("rows", True), "boxed", "line")),
-    _family("office", "validation", ("split", "with number", "labelled"), ("above", True), (TableStyle("columns"), "wide", "none")),
-    _family("nordic", "test", ("split", "left", "window"), ("inline", True), (TableStyle("stripes", True), "right", "columns")),
-    _family("panel", "test", ("right", "right", "boxed"), ("columns", False), (TableStyle("head", True), "leader", "line")),
-    _family("docket", "test", ("band", "with number", "table"), ("grid", False), (TableStyle("rows"), "boxed", "none")),
-    _family("column", "test", ("one line", "center", "side"), ("above", True), (TableStyle("grid"), "columns", "columns")),
+    Family("ledger", "train", "left", "right", "labelled", "left", True, TableStyle("grid"), "right", "line"),
+    Family("window", "train", "right", "left", "window", "left", True, TableStyle("rows"), "right", "columns"),
+    Family("banner", "train", "band", "right", "side", "above", True, TableStyle("stripes", True), "boxed", "none"),
+    Family("classic", "train", "center", "center", "labelled", "inline", False, TableStyle("head"), "right", "line"),
+    Family("strip", "train", "left", "with number", "window", "columns", False, TableStyle("head"), "wide", "columns"),
+    Family("boxes", "train", "logo", "left", "boxed", "grid", False, TableStyle("grid", True), "boxed", "line"),
+    Family("plain", "train", "one line", "left", "table", "left", False, TableStyle("none"), "right", "none"),
+    Family("split", "train", "split", "right", "side", "spread", True, TableStyle("columns"), "leader", "columns"),
+    Family("summary", "train", "left", "left", "side", "inline", True, TableStyle("rows", True), "columns", "line"),
+    Family("tall", "validation", "logo", "right", "window", "spread", True, TableStyle("stripes"), "right", "columns"),
+    Family("flat", "validation", "center", "left", "side", "columns", False, TableStyle("rows", True), "boxed", "line"),
+    Family("office", "validation", "split", "with number", "labelled", "above", True, TableStyle("columns"), "wide", "none"),
+    Family("nordic", "test", "split", "left", "window", "inline", True, TableStyle("stripes", True), "right", "columns"),
+    Family("panel", "test", "right", "right", "boxed", "columns", False, TableStyle("head", True), "leader", "line"),
+    Family("docket", "test", "band", "with number", "table", "grid", False, TableStyle("rows"), "boxed", "none"),
+    Family("column", "test", "one line", "center", "side", "above", True, TableStyle("grid"), "columns", "columns"),
 )  # fmt: skip
 
 
@@ -90,7 +86,7 @@ def _title(sheet: Sheet, family: Family, title: str, number: str, facts: dict[st
         sheet.y += look.leading
     else:
         x = {"right": sheet.right, "center": (sheet.left + sheet.right) / 2}.get(family.title, sheet.left)
-        sheet.text(title, x, look, family.title if family.title in ("right", "center") else "left")  # type: ignore[arg-type]
+        sheet.text(title, x, look, "right" if family.title == "right" else "center" if family.title == "center" else "left")
     sheet.y += sheet.step * 0.8
 
 
@@ -151,11 +147,9 @@ def _remarks(sheet: Sheet, document: Business) -> None:
     scene = sheet.scene
     sheet.y += sheet.step * 0.6
     due = document.facts.get("due_date")
-    for _ in range(scene.rng.randint(0, 2)):
+    for sentence in scene.rng.sample(scene.words.pools["filler"], scene.rng.randint(0, 2)):
         sheet.ensure(2 * sheet.step)
-        sheet.paragraph(scene.pick("filler"))
+        sheet.paragraph(sentence)
     if due is not None and scene.chance(0.3):
         sheet.ensure(2 * sheet.step)
         sheet.paragraph(scene.label("s_due").format(due_date=due.text))
-
-

@@ -52,7 +52,10 @@ def draw_form(sheet: Sheet, document: Form, family: Family) -> None:
     sheet.y += sheet.step * 0.8
     number = 1
     for fields in document.sections:
-        facts = [Fact(tag, f"{number + k}. {scene.label(tag)}" if family.numbered else scene.label(tag), v) for k, (tag, v) in enumerate(fields.items())]
+        facts = [
+            Fact(tag, f"{number + k}. {scene.label(tag)}" if family.numbered else scene.label(tag), v)
+            for k, (tag, v) in enumerate(fields.items())
+        ]
         number += len(facts)
         sheet.ensure(sheet.step * 2.4 * len(facts))
         _fields(sheet, facts, family)
@@ -78,7 +81,9 @@ def _fields(sheet: Sheet, facts: list[Fact], family: Family) -> None:
     if family.fields == "plain":
         half = sheet.width / 2
         rows = (len(facts) + 1) // 2
-        below = [pairs(sheet, part, (sheet.left + k * half, half - 12), sheet.y, "left") for k, part in enumerate((facts[:rows], facts[rows:]))]
+        below = [
+            pairs(sheet, part, (sheet.left + k * half, half - 12), sheet.y, "left") for k, part in enumerate((facts[:rows], facts[rows:]))
+        ]
         sheet.y = max(below)
         return
     columns = family.columns

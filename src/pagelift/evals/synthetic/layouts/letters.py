@@ -8,14 +8,15 @@ from typing import Literal
 
 from pagelift.core import Box
 from pagelift.evals.synthetic.content.letter import Letter
+from pagelift.evals.synthetic.issuers import person
 from pagelift.evals.synthetic.layouts.heads import Letterhead, footer, letterhead, sender_line
 from pagelift.evals.synthetic.layouts.sheet import Arrangement, Fact, Sheet, pairs
-from pagelift.evals.synthetic.metrics import FONTS
 from pagelift.evals.synthetic.scene import Printed
 from pagelift.evals.synthetic.splits import Split
 
 Address = Literal["window", "right", "memo"]
 References = Literal["right", "row", "left", "date line"]
+_FACT = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def draw_letter(sheet: Sheet, document: Letter, family: Family) -> None:
     sheet.y += sheet.step
     sheet.text(scene.label("s_bye"))
     sheet.y += sheet.step * 2.2
-    sheet.text(f"{scene.pick('first')} {scene.pick('last')}")
+    sheet.text(f"{person(scene).name.text}")
     _enclosures(sheet, document)
     footer(sheet, [], "none")
 
@@ -76,7 +77,10 @@ def _opening(sheet: Sheet, document: Letter, family: Family) -> None:
     listed = [sheet.fact(tag, value) for tag, value in document.references.items()]
     top = sheet.y
     if family.address == "memo":
-        facts = [sheet.fact("recipient", document.recipient.name), Fact("recipient_address", scene.label("address"), document.recipient.address)]
+        facts = [
+            sheet.fact("recipient", document.recipient.name),
+            Fact("recipient_address", scene.label("address"), document.recipient.address),
+        ]
         sheet.y = pairs(sheet, facts, (sheet.left, sheet.width * 0.6), sheet.y, "left") + sheet.step * 0.3
     else:
         if family.address == "window" and scene.chance(0.6):
@@ -111,25 +115,21 @@ def _facts(sheet: Sheet, document: Letter, family: Family) -> None:
 
 def _sentences(sheet: Sheet, text: str, facts: dict[str, Printed]) -> None:
     """A paragraph with values in it; a value is never broken over lines."""
-    look, space = sheet.look, sheet.look.width(" ")
-    for start, chunk in enumerate(re.findall(r"\S+", text)):
-        pieces = [(name, facts[name].text) if name else ("", word) for name, word in re.findall(r"\{(\w+)\}|([^{}\s]+)", chunk)]
-        width = look.width("".join(piece for _, piece in pieces))
-        if start == 0:
-            x = sheet.left
-        elif x + width > sheet.right:
-            x = sheet.left
-            sheet.y += sheet.step
-        at = x
-        sheet.canvas.text("".join(piece for _, piece in pieces), x, sheet.y, look)
-        for name, piece in pieces:
-            if name:
-                font = FONTS[look.font]
-                box = Box(at, sheet.y - font.ascent * look.size, at + look.width(piece), sheet.y + font.descent * look.size)
-                sheet.canvas.mark(name, facts[name], box)
-            at += look.width(piece)
-        x = at + space
-    sheet.y += sheet.step
+    look = sheet.look
+    lines: list[list[str]] = [[]]
+    for chunk in text.split():
+        line = " ".join([*lines[-1], chunk])
+        if lines[-1] and look.width(_FACT.sub(lambda name: facts[name[1]].text, line)) > sheet.width:
+            lines.append([])
+        lines[-1].append(chunk)
+    for chunks in lines:
+        line = " ".join(chunks)
+        box = sheet.canvas.text(_FACT.sub(lambda name: facts[name[1]].text, line), sheet.left, sheet.y, look)
+        for name in _FACT.finditer(line):
+            x = sheet.left + look.width(_FACT.sub(lambda name: facts[name[1]].text, line[: name.start()]))
+            value = facts[name[1]]
+            sheet.canvas.mark(name[1], value, Box(x, box.top, x + look.width(value.text), box.bottom))
+        sheet.y += sheet.step
 
 
 def _enclosures(sheet: Sheet, document: Letter) -> None:

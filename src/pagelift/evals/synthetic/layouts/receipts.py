@@ -43,9 +43,9 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def receipt_sheet(scene: Scene, document: Receipt) -> Sheet:
-    """A strip as wide as a till roll and as long as the receipt needs."""
+    """A strip as wide as a till roll, longer than the receipt needs."""
     width = scene.rng.uniform(205, 300)
-    sheet = new_sheet(scene, (width, 330.0 + 34 * len(document.rows)))
+    sheet = new_sheet(scene, (width, 460.0 + 34 * len(document.rows)))
     sheet.look = Look(scene.rng.choice(("Courier", "Courier", "Helvetica")), scene.rng.uniform(7.4, 8.6))
     sheet.left, sheet.accent, sheet.bold = scene.rng.uniform(10, 18), BLACK, "neither"
     sheet.right = width - sheet.left
@@ -76,6 +76,7 @@ def draw_receipt(sheet: Sheet, document: Receipt, family: Family) -> None:
         sheet.y = pairs(sheet, listed, (sheet.left, sheet.width), sheet.y, family.meta)
     sheet.y += sheet.step * 0.8
     sheet.text(sheet.scene.label("thanks"), (sheet.left + sheet.right) / 2, align="center")
+    sheet.canvas.cut(sheet.y + sheet.scene.rng.uniform(4, 40))
 
 
 def _shop(sheet: Sheet, document: Receipt, family: Family) -> None:

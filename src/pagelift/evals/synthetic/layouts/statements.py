@@ -60,7 +60,9 @@ def draw_statement(sheet: Sheet, document: Statement, family: Family) -> None:
     facts = [sheet.fact(tag, value) for tag, value in document.account.items()]
     if family.period == "two":
         facts += [sheet.fact(tag, value) for tag, value in zip(("period_start", "period_end"), document.period, strict=True)]
-    sheet.y = pairs(sheet, facts, (sheet.left, sheet.width * (1.0 if family.account in ("grid", "columns") else 0.6)), sheet.y, family.account)
+    sheet.y = pairs(
+        sheet, facts, (sheet.left, sheet.width * (1.0 if family.account in ("grid", "columns") else 0.6)), sheet.y, family.account
+    )
     if family.period == "range":
         _range(sheet, document)
     sheet.y += sheet.step * 0.5
@@ -70,9 +72,9 @@ def draw_statement(sheet: Sheet, document: Statement, family: Family) -> None:
     _summary(sheet, before, arrangement)
     _bookings(sheet, document, family)
     _summary(sheet, [fact for fact in summary if fact not in before], arrangement)
-    for _ in range(scene.rng.randint(0, 2)):
+    for sentence in scene.rng.sample(scene.words.pools["prose"], scene.rng.randint(0, 2)):
         sheet.ensure(2 * sheet.step)
-        sheet.paragraph(scene.pick("prose"))
+        sheet.paragraph(sentence)
     footer(sheet, [], "none")
 
 
