@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,14 +55,22 @@ class DateSpan:
 
 
 def find_dates(text: str, order: Order = "dmy") -> Iterator[DateSpan]:
-    """All dates in `text`, left to right, with positions in its composed form (NFC).
-
-    order: how purely numeric dates are read when both readings exist.
-    """
-    for match in _DATE.finditer(unicodedata.normalize("NFC", text)):
+    """All dates in `text`, left to right. order: how purely numeric dates are read when both readings exist."""
+    composed, starts = _composed(text)
+    for match in _DATE.finditer(composed):
         found = _read(match, order)
         if found is not None:
-            yield DateSpan(match.start(), match.end(), *found)
+            yield DateSpan(starts[match.start()], starts[match.end()], *found)
+
+
+def _composed(text: str) -> tuple[str, Sequence[int]]:
+    """The text with accents composed (NFC), and where each of its characters starts in `text`, with the end behind them."""
+    composed = unicodedata.normalize("NFC", text)
+    if len(composed) == len(text):
+        return composed, range(len(text) + 1)
+    clusters = [(m[0], m.start()) for m in re.finditer(r"[^\u0300-\u036f][\u0300-\u036f]*|[\u0300-\u036f]+", text)]
+    pairs = [(c, at) for cluster, at in clusters for c in unicodedata.normalize("NFC", cluster)]
+    return "".join(c for c, _ in pairs), [*(at for _, at in pairs), len(text)]
 
 
 _TO = r"\s*(?:-|–|—|to|through|thru|until|bis(?: zum)?|au|al|a|t/m|tot|y|hasta)\s*(?:the\s|den\s|le\s)?"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pagelift.layout import lexicon
 from pagelift.layout.candidates import Candidate, Family
-from pagelift.layout.labels import match_label
+from pagelift.layout.labels import CONNECTOR, match_label
 from pagelift.layout.lines import PageLayout, block_below
 from pagelift.layout.query import Query, shape
 from pagelift.layout.values import iban_checks
@@ -34,7 +34,9 @@ _STREET_START = re.compile(
 )
 _SENDER_LINE = re.compile(r"^[^,•·●|*\d]+[,•·●|*–-]+\s[^,•·●|*]+[,•·●|*–-]+\s?.*\b\d{4,5}\b")
 """A return address in one line: name, street, place."""
-_PLACE_BEFORE_DATE = re.compile(r"(?:Fait à |Done at |Signed at )?[A-ZÀ-Ý][\w .-]{2,25},? ?(?:den|le|il|am|the|de|,)?", re.I)
+_PLACE_BEFORE_DATE = re.compile(
+    r"(?:Fait à |Done at |Signed at )?[A-ZÀ-Ý][\w .-]{2,25}(?:,|\bden|\ble|\bil)[ ,]*(?:den|le|il|the|de)?", re.I
+)
 _NOT_NAME = re.compile(
     r"^(?:no|nr|reg|tel|fax|attn|page|code|date|www|http|email|e-mail|vat|gst|iban)\b"
     r"|\b(?:reg|registration|co|company|roc)\.? ?(?:no|nr|#)",
@@ -90,7 +92,7 @@ def features(query: Query, candidate: Candidate, facts: DocumentFacts, label_mat
     elif group == "date":
         part = {"first": 1, "last": 2}.get(query.bound)
         only_date = (query.principal or query.label & {"signed", "issue"}) and any(
-            relation == "inline" and (lexicon.bag(text) <= {"date"} or _PLACE_BEFORE_DATE.fullmatch(text))
+            relation == "inline" and (lexicon.bag(text) == {"date"} or CONNECTOR.fullmatch(text) or _PLACE_BEFORE_DATE.fullmatch(text))
             for text, _, relation in candidate.labels
         )
         seen["plain_date"] = float(bool(only_date))
@@ -164,7 +166,17 @@ def _address_features(candidate: Candidate) -> dict[str, float]:
         "starts_street": float(bool(_STREET_START.search(text))),
         "ends_place": float(bool(_POSTCODE.search(" ".join(lines[-2:])) and not _POSTCODE.search(" ".join(lines[:-2])))),
         "long": float(max(0, len(text) - 120)),
+        "cut_start": float(_goes_on_from_above(candidate)),
     }
+
+
+def _goes_on_from_above(candidate: Candidate) -> bool:
+    """Whether the line above belongs to the same address."""
+    segment = candidate.segment
+    over = segment.above[0] if segment.above and not candidate.start else None
+    if over is None or abs(over.box.x0 - segment.box.x0) > segment.page.unit or segment.box.top - over.box.bottom > segment.page.unit:
+        return False
+    return bool(_STREET_START.search(over.text)) and not lexicon.only_label_words(over.text) and ":" not in over.text
 
 
 def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:

@@ -20,7 +20,7 @@ _OTHER_TYPES: dict[str, frozenset[str]] = {
     "address": frozenset({"date", "number", "email", "phone"}),
 }
 """Words of a label that promise a value of another kind."""
-_CONNECTOR = re.compile(r"[\W_]*(?:vom|von|dated|of|from|du|le|am|on|the|date|del|van|den|di|in|den|à|-)?[\W_]*", re.I)
+CONNECTOR = re.compile(r"[\W_]*(?:vom|von|dated|of|from|du|le|am|on|the|date|del|van|den|di|in|den|à|-)?[\W_]*", re.I)
 _WITHOUT_TAX = re.compile(r"\bexcl|\bex\.? |\bohne\b|\bhors\b|\bnetto\b|\bnet of\b|\bsans\b|\bzzgl|\bbefore\b", re.I)
 LABEL_LENGTH = 80
 """Only the end of a longer text can be a label."""
@@ -47,7 +47,7 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
     labelled = bool(re.search(r"[^\W\d_]{3}", inline))
     if named is not None:
         nearness = max(0.6, 1 - (segment.box.x0 - named.box.x1) / unit / 80)
-        labelled = labelled or (nearness > 0.6 and _reads_as_label(named.text))
+        labelled = labelled or (nearness > 0.6 and reads_as_label(named.text))
         yield named.text, nearness, "left"
         if segment.index > 1 and left[0] is not named:
             yield left[0].text, 0.8, "row"
@@ -60,7 +60,7 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
         )
         yield _column_part(other, box.center_x), strength * max(0.2, 1 - gap / 14), "above"
     yield from _grid(candidate, inline or (named.text if named is not None else ""))
-    own = inline or (named.text if named is not None else "")
+    own = inline if re.search(r"[^\W\d_]{2}", inline) else named.text if named is not None else ""
     head = _block_heading(segment)
     if head is not None:
         yield head.text, 0.4 if own else 0.75, "heading"
@@ -77,7 +77,8 @@ def _collect(candidate: Candidate) -> Iterator[tuple[str, float, str]]:
             yield below.text, 0.5, "below"
 
 
-def _reads_as_label(text: str) -> bool:
+def reads_as_label(text: str) -> bool:
+    """Whether a text is made to name something: it ends with a colon or has label words only."""
     return text.endswith(":") or lexicon.only_label_words(text)
 
 
@@ -102,7 +103,7 @@ def _inline(candidate: Candidate) -> str:
     if not text:
         return ""
     last = re.split(r"(?<=\d)[\s,;]+(?=[^\W\d_])", text)[-1]
-    return text if _CONNECTOR.fullmatch(last) else last
+    return text if CONNECTOR.fullmatch(last) else last
 
 
 def _column_part(segment: Segment, center_x: float) -> str:
@@ -122,7 +123,7 @@ def _block_heading(segment: Segment) -> Segment | None:
         )
         if over is None:
             return None
-        if len(over.tokens) <= 4 and _reads_as_label(over.text):
+        if len(over.tokens) <= 4 and reads_as_label(over.text):
             return over
         current = over
     return None
@@ -134,7 +135,7 @@ def _row_heading(segment: Segment) -> Segment | None:
     label = segment.line_segments[0]
     for line in reversed(page.lines[max(0, segment.line - 8) : segment.line]):
         first = line.segments[0]
-        alone = len(line.segments) == 1 and len(first.tokens) <= 6 and not is_numeric(first.text)
+        alone = len(line.segments) == 1 and len(first.tokens) <= 6 and not re.search(r"\d", first.text)
         if first.height > 1.7 * page.unit:
             return None  # the document's title names no group
         if (

@@ -18,6 +18,8 @@ GENERIC = {
 """Words that many labels share say little; all others weigh 1."""
 
 _COMMON = frozenset({"number", "name", "date", "amount", "value", "code", "reference", "total", "type", "start", "end"})
+_PARTY = re.compile(r"\b(bill|billed|sold|invoice|invoiced|ship|shipped|deliver) to\b", re.I)
+"""Two words that name a party together."""
 STOP = frozenset(
     """the of a an is that this as in on for and or by with be it if which not where was will were are at has have any all per its their
     der die das und des dem den im zu mit für le la les de et il d l les des aux el los las y e il lo gli di del della en het een op
@@ -122,6 +124,7 @@ def stem(word: str) -> str:
 @functools.lru_cache(100_000)
 def bag(text: str) -> frozenset[str]:
     """All concepts of a text; numbers and stop words are left out."""
+    text = _PARTY.sub(r"\1-to", text)
     words = re.split(r"[\s_:|]+|(?<=\w\w)[./](?=\w\w)|(?<=\w)\(|\)(?=\w)", text)
     return frozenset(c for w in words if not re.fullmatch(r"[\d.,/%$€£-]+", w) for c in word_concepts(w))
 

@@ -21,7 +21,7 @@ def read_list(query: Query, candidates: Sequence[Candidate], locale: Locale, fac
     """The entries of an array of scalars with the span of each; empty when no label names the array."""
     texts = [c for c in candidates if c.family == "text" and (c.is_form or (c.text and not facts.form))]
     labelled = [(best_labels(query, c)[0], c) for c in texts]
-    label, best = max(labelled, key=lambda pair: (round(pair[0], 1), -pair[1].page.number, -pair[1].segment.box.top), default=(0.0, None))
+    label, best = max(labelled, key=lambda pair: (round(pair[0], 1), *_place(pair[1])), default=(0.0, None))
     if best is None or label <= 0.55 or not best.text:
         return []
     items: list[tuple[Json, Candidate]] = []
@@ -31,6 +31,11 @@ def read_list(query: Query, candidates: Sequence[Candidate], locale: Locale, fac
             if value not in (None, ""):
                 items.append((value, line))
     return items
+
+
+def _place(candidate: Candidate) -> tuple[int, float, int]:
+    """Earlier on the page is more; whole segments come before parts of them."""
+    return -candidate.page.number, -candidate.segment.box.top, -candidate.start
 
 
 def _lines(candidate: Candidate) -> list[Candidate]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pagelift.layout import lexicon
 from pagelift.layout.candidates import Candidate
 from pagelift.layout.features import ORGANISATION, DocumentFacts, features
-from pagelift.layout.labels import match_context, match_label
+from pagelift.layout.labels import match_context, match_label, reads_as_label
 from pagelift.layout.query import Query
 from pagelift.layout.weights import FAMILIES, WEIGHTS, group_of
 
@@ -49,6 +49,8 @@ def answers(query: Query, candidate: Candidate) -> bool:
 def score(query: Query, candidate: Candidate, facts: DocumentFacts) -> Scored:
     """The weighted sum of all features of a candidate."""
     label, context, named_by = best_labels(query, candidate)
+    if query.kind == "place" and candidate.family == "text" and not reads_as_label(named_by):
+        label = 0.0  # "Main Street" over a city does not ask for a street
     seen = {"label": label, "context": context} | features(query, candidate, facts, label)
     common, own = WEIGHTS["*"], WEIGHTS[group_of(query.kind)]
     total = sum(value * (common.get(name) or own.get(name, 0.0)) for name, value in seen.items())

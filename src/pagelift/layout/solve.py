@@ -54,9 +54,12 @@ def solve(choices: Sequence[Choice]) -> None:
     for choice in choices:
         _prefer_rounded(choice)
         choice.options = sorted(choice.options, key=lambda o: -o.score)[:SHORT_LIST]
-        choice.chosen = 0 if choice.options and choice.options[0].score >= choice.threshold else None
-    fixed = _solve_sums(choices)
+        choice.chosen = None
     related = {id(c): [o for o in choices if o is not c] for c in choices}
+    for choice in sorted(choices, key=lambda c: -_regret(c)):
+        choice.chosen = _best_option(choice, related[id(choice)])
+    _solve_periods(choices)
+    fixed = _solve_sums(choices)
     for _ in range(4):
         changed = False
         for choice in choices:
@@ -109,6 +112,12 @@ def _is_round(value: Decimal) -> bool:
     return abs(value) < 1_000_000_000 and value * 20 == (value * 20).to_integral_value()
 
 
+def _regret(choice: Choice) -> float:
+    """What the choice loses when it has to take its second best; those with most to lose choose first."""
+    scores = [o.score for o in choice.options]
+    return scores[0] - max(scores[1], choice.threshold) if len(scores) > 1 else scores[0] - choice.threshold if scores else -1.0
+
+
 def _best_option(choice: Choice, others: list[Choice]) -> int | None:
     best, best_score = None, choice.threshold
     for i, option in enumerate(choice.options):
@@ -123,7 +132,14 @@ def _together(query: Query, option: Scored, other: Query, pick: Scored | None) -
     assert pick is not None
     here, there = option.candidate, pick.candidate
     score = 0.0
-    if here.segment is there.segment and here.start < there.end and there.start < here.end and query.kind not in ("percent",):
+    one_range = here.range_part and there.range_part and here.range_part != there.range_part
+    if (
+        not one_range
+        and here.segment is there.segment
+        and here.start < there.end
+        and there.start < here.end
+        and query.kind not in ("percent",)
+    ):
         score += _SAME_SPAN if not (here.lines or there.lines) else _SAME_SPAN / 2
     if pick.label > 0.7 and here.segment.text == pick.named_by:
         score += _IS_LABEL  # what names another field's value is no value
@@ -164,6 +180,23 @@ def sum_role(query: Query) -> str | None:
     if "net" in label:
         return "net"
     return "gross" if label & {"gross", "total"} else None
+
+
+def _solve_periods(choices: Sequence[Choice]) -> None:
+    """First and last day of one period are chosen together."""
+    dates = [c for c in choices if c.query.kind in ("date", "datetime") and c.options]
+    for start, end in itertools.product(dates, dates):
+        if (start.query.bound, end.query.bound) != ("first", "last") or start.query.path[:-1] != end.query.path[:-1]:
+            continue
+        pairs = itertools.product(range(len(start.options)), range(len(end.options)))
+
+        def together(pair: tuple[int, int], start: Choice = start, end: Choice = end) -> float:
+            first, last = start.options[pair[0]], end.options[pair[1]]
+            return first.score + last.score + _together(start.query, first, end.query, last)
+
+        best = max(pairs, key=together)
+        if together(best) >= start.threshold + end.threshold:
+            start.chosen, end.chosen = best
 
 
 def _solve_sums(choices: Sequence[Choice]) -> set[Choice]:

@@ -78,6 +78,8 @@ def read_value(query: Query, text: str, locale: Locale) -> Json | None:
     if kind == "email":
         found = EMAIL.search(text)
         return found[0].rstrip(".") if found else None
+    if kind == "phone" and not PHONE.search(text):
+        return None
     if kind == "iban":
         found = IBAN.search(text.upper())
         return re.sub(r"\s", "", found[0]) if found else None

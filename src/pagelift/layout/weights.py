@@ -49,7 +49,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "place": {"high": 0.3, "page": -0.3, "parts_found": 0.3, "labelless": -1.5, "is_label": -0.8},
     "address": {
         "high": 0.4, "page": -0.3, "postcode": 0.4, "commas": 0.2, "lines": 0.05, "noise": -1.2, "starts_with_name": -0.5,
-        "long": -0.01, "starts_street": 0.4, "ends_place": 0.4,
+        "long": -0.01, "starts_street": 0.4, "ends_place": 0.4, "cut_start": -0.5,
     },
     "name": {
         "high": 0.3, "page": -0.4, "organisation": 0.4, "digits": -0.8, "colon": -0.2, "length": -0.3, "is_label": -0.8,
