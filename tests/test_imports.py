@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "evals": LOWER | {"extract"},
     "commands": LOWER | {"extract", "server", "batch", "evals"},
     "cli": LOWER | {"commands", "extract", "server", "batch", "evals", "__init__"},
+    "__main__": {"cli"},
     "__init__": {"core", "schema", "extract", "runtime"},
 }
 ONLY_THEIR_PROTOCOL = {"models", "runtime"}  # written once for all backends, so they may not name one

@@ -1,0 +1,5 @@
+"""`python -m pagelift` is the command `pagelift`."""
+
+from pagelift.cli import main
+
+main()
