@@ -117,6 +117,8 @@ def test_verdicts() -> None:
     assert judge(["\ue001\ue002\ue003"] * 20, NO_PICTURE) == "garbage"
     assert judge([*PROSE, "\ue001\ue002\ue003\ue004\ue005"], NO_PICTURE) == "partial"
     assert judge([*PROSE, *["\uf0b7"] * 30], NO_PICTURE) == "sound"  # bullets of a symbol font
+    assert judge(["¤¬¦", "þ¬¶", "¬¬"] * 20, Drawn(1.0, 0)) == "garbage"
+    assert judge([*PROSE, *["☐", "☒", "──────"] * 30], NO_PICTURE) == "sound"
     assert judge(["発注番号", "株式会社"] * 40, NO_PICTURE) == "sound"
     assert judge([*PROSE, *["WFLD-TV", "KXYZ", "0731", "MTWTFSS"] * 5], NO_PICTURE) == "sound"
 

@@ -13,6 +13,7 @@ garbage: not what the page shows. partial: some words are unreadable. sparse: a 
 
 MAX_BAD = 0.15  # share of unreadable characters; above, the fonts have no usable mapping to Unicode
 PARTIAL_BAD = 0.02
+MAX_SYMBOLS = 0.3  # see _symbol_share
 MIN_LETTERS = 150  # fewer say nothing about the language
 MIN_LIKENESS = 0.040  # see letter_likeness; text in Latin letters has 0.055 to 0.07, a substitution cipher 0.02 to 0.04
 SPARSE_WORDS = 40
@@ -43,7 +44,7 @@ def judge(words: Sequence[str], drawn: Drawn) -> Verdict:
     if not characters:
         return "empty" if drawn.picture_share > 0.01 or drawn.paths > OUTLINES else "blank"
     bad = sum(map(unreadable, words))
-    if bad > MAX_BAD * characters or letter_likeness(words) < MIN_LIKENESS:
+    if bad > MAX_BAD * characters or _symbol_share(words) > MAX_SYMBOLS or letter_likeness(words) < MIN_LIKENESS:
         return "garbage"
     if drawn.picture_share >= FULL_PICTURE and len(words) < SPARSE_WORDS:
         return "sparse"
@@ -56,6 +57,19 @@ def unreadable(word: str) -> int:
         return word.count("(cid:") * 5
     bad = sum(c == "\ufffd" or unicodedata.category(c) in ("Co", "Cn", "Cc") for c in word)
     return bad if len(word) > 1 or word == "\ufffd" else 0
+
+
+def _symbol_share(words: Sequence[str]) -> float:
+    """Share of signs such as ¤ and ¬ among the different characters of the words.
+
+    A check box is a word of one character, and a ruled line one of equal characters.
+    """
+    symbols = characters = 0
+    for word in words:
+        characters += len(set(word))
+        if len(word) > 1 and not word.isascii():
+            symbols += sum(unicodedata.category(c)[0] == "S" for c in set(word))
+    return symbols / max(characters, 1)
 
 
 def letter_likeness(words: Sequence[str]) -> float:
