@@ -13,6 +13,7 @@ import platformdirs
 import pydantic
 
 from pagelift.core import InvalidSchema, Json, SchemaNotFound, SchemaRefused
+from pagelift.core.files import write_atomic
 
 SCHEMA_BYTES = 2 * 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -79,7 +80,8 @@ def _read_type(source: Any) -> Json:
     try:
         schema = pydantic.TypeAdapter(source).json_schema(mode="validation", by_alias=True)
     except (pydantic.PydanticUserError, pydantic.errors.PydanticInvalidForJsonSchema) as error:
-        raise InvalidSchema(f"{source!r} is neither a JSON Schema nor a type that Pydantic can describe: {error}") from error
+        why = str(error).split("\n", 1)[0]
+        raise InvalidSchema(f"{source!r} is neither a JSON Schema nor a type that Pydantic can describe: {why}") from error
     return schema
 
 
@@ -128,13 +130,11 @@ def saved_schemas(folder: Path | None = None) -> dict[str, Path]:
 
 
 def save_document(name: str, document: Json, folder: Path | None = None) -> Path:
-    """Write a schema document under a name; an existing one of that name is replaced. Raises InvalidSchema for an unusable name."""
+    """Write a schema document under a name; an existing one is replaced. Raises InvalidSchema for an unusable name, ConfigError."""
     if not _NAME.fullmatch(name):
         raise InvalidSchema(
             f"{name!r} cannot be a schema name: use up to 100 letters, digits, '-', '_' and '.', starting with a letter or digit"
         )
-    folder = folder or schema_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    path = (folder or schema_folder()) / f"{name}.json"
+    write_atomic(path, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
     return path
