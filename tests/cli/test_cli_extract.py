@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from pagelift.cli import main
+from pagelift.commands.extract import read_password
 from pagelift.core import Box, Field, Proposal
 from pagelift.extract import ENGINES, ExtractOptions, ReadablePage
 from pagelift.schema import Schema
@@ -128,6 +129,20 @@ def test_files_in_a_folder_never_overwrite_each_other(folder: Path, run: Callabl
     assert json.loads((folder / "in/out/deep/a.json").read_text())["title"] == "Beta"
     assert run("in", "--out", "in/out", "--annotate", "in/out/pictures").code == 4  # does not read its own output
     assert not list((folder / "in/out").rglob("*.part"))
+    (folder / "in/a.pdf.png").write_bytes(pdf(["Delta"]))  # without its suffix it would be called what a.pdf is called
+    run("in", "--out", "again")
+    assert {p.name for p in (folder / "again").iterdir() if p.is_file()} == {"a.pdf.json", "a.pdf.png.json"}
+
+
+def test_a_file_that_cannot_be_written_does_not_stop_the_rest(folder: Path, run: Callable[..., Result], pdf: Callable[..., bytes]) -> None:
+    long = "n" * 251 + ".pdf"  # a name that just fits, until a suffix is added
+    (folder / "in" / long).write_bytes(pdf(["Long"]))
+    (folder / "in/z.pdf").write_bytes(pdf(["Last"]))
+    result = run("in", "--out", "out", "--annotate", "pictures")
+    assert result.code == 4
+    assert {p.name for p in (folder / "out").rglob("*.json")} == {"a.json", "z.json"}
+    assert long.removesuffix(".pdf") + ".json: it cannot be written" in result.err
+    assert "pictures are missing" in result.err
 
 
 @pytest.mark.usefixtures("folder")
@@ -149,13 +164,14 @@ def test_csv(run: Callable[..., Result]) -> None:
         (["missing.pdf"], 2, "missing.pdf"),
         (["in/notes.txt"], 2, "in/notes.txt"),
         (["in/a.pdf", "--pages", "7"], 2, "page 7"),
-        (["in/a.pdf", "--max-pages", "1", "--max-file-mb", "0.001"], 2, "file_bytes"),
+        (["in/a.pdf", "--max-pages", "1", "--max-file-mb", "0.001"], 2, "raise --max-file-mb"),
         (["in/a.pdf", "--pages", "x"], 1, "'x'"),
         (["in/a.pdf", "--format", "xml"], 1, "xml"),
         (["in/a.pdf", "--no-such-option"], 1, "--no-such-option"),
         (["in/a.pdf", "--password", "a", "--password-file", "b"], 1, "--password-file"),
         (["in/a.pdf", "--password-file", "missing"], 1, "missing"),
         (["in/a.pdf", "--out", "in/notes.txt"], 1, "notes.txt"),
+        (["in/a.pdf", "--annotate", "in/notes.txt/x"], 1, "notes.txt"),
         (["in/a.pdf", "--pages", ""], 1, "1-3,7"),
         ([], 1, "INPUT"),
     ],
@@ -216,6 +232,43 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert started.wait(timeout=30) == 141
     assert "Traceback" not in errors
     assert "BrokenPipe" not in errors
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_a_full_disk_is_an_error_not_a_crash() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "pagelift", "extract", "in/a.pdf", "--schema", json.dumps(SCHEMA)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the results cannot be written")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX only")
+def test_a_killed_command_leaves_no_process_behind(folder: Path, pdf: Callable[..., bytes]) -> None:
+    for k in range(400):
+        (folder / f"in/n{k:03}.pdf").write_bytes(pdf([f"Number {k}"]))
+    command = [*COMMAND, "extract", "in", "--schema", json.dumps(SCHEMA), "--jobs", "2"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+    assert started.stdout
+    assert started.stdout.readline()
+    started.kill()
+    started.stdout.close()
+    started.wait(timeout=30)
+    deadline = time.monotonic() + 20
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.killpg(started.pid, 0)
+            time.sleep(0.05)
+        os.killpg(started.pid, signal.SIGKILL)
+        pytest.fail("processes of the killed command still run")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_password_file_may_have_a_byte_order_mark() -> None:
+    Path("password").write_bytes("\ufeffgeheim\r\nmore".encode())
+    assert read_password(Path("password")) == "geheim"
 
 
 def test_interrupting_leaves_what_is_done(folder: Path, pdf: Callable[..., bytes]) -> None:

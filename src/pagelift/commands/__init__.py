@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from enum import IntEnum
 
@@ -30,6 +31,8 @@ def set_up_streams() -> None:
 
     Half surrogates, which only undecodable file names bring in, become JSON escapes.
     """
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  closed by the caller, who wants files alone
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

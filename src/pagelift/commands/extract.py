@@ -6,6 +6,7 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import re
 import signal
 import sys
 from collections import deque
@@ -23,7 +24,8 @@ from pagelift.commands.sinks import ArraySink, CsvSink, Failure, FolderSink, For
 from pagelift.commands.tables import Table
 from pagelift.core import ConfigError, DocumentError, Extraction, InvalidOutput, Limits, PageliftError
 from pagelift.core.annotate import annotated_pages, as_png
-from pagelift.core.files import write_atomic
+from pagelift.core.files import make_folder, write_atomic
+from pagelift.core.processes import end_with_parent
 from pagelift.documents.open import OcrMode
 from pagelift.extract import Extractor, LocalModel
 from pagelift.extract.pages import parse_pages
@@ -54,10 +56,24 @@ class Job:
     model: LocalModel | None = None
 
 
+OPTIONS = {
+    "limits.file_bytes": "--max-file-mb",
+    "limits.pages": "--max-pages",
+    "limits.page_pixels": "--max-pixels",
+    "limits.worker_bytes": "--max-memory-mb",
+    "limits.open_seconds": "--open-seconds",
+    "limits.page_seconds": "--page-seconds",
+    "limits.ocr_seconds": "--ocr-seconds",
+    "ocr=always": "--ocr always",
+}
+"""What messages of the library call in Python, as the command calls it."""
+_OPTION = re.compile("|".join(map(re.escape, OPTIONS)))
+
+
 def read_password(file: Path) -> str:
     """The first line of a password file. Raises ConfigError."""
     try:
-        return file.read_text(encoding="utf-8").split("\n", 1)[0].rstrip("\r")
+        return file.read_text(encoding="utf-8-sig").split("\n", 1)[0].rstrip("\r")
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file}: the password cannot be read ({error})") from error
 
@@ -69,6 +85,10 @@ class Tally:
     succeeded: int = 0
     failed: int = 0
 
+    def count(self, succeeded: bool) -> None:
+        self.succeeded += succeeded
+        self.failed += not succeeded
+
 
 def run(job: Job) -> ExitCode:
     """Extract, write the outcomes, and say in the exit code how it went. Raises SchemaError, ConfigError, EngineError."""
@@ -77,22 +97,33 @@ def run(job: Job) -> ExitCode:
     if job.evidence and job.format == "csv":
         raise ConfigError("--format csv has no room for --evidence; use json or jsonl")
     extractor = _extractor_of(job)
-    documents = find_inputs(job.inputs, [folder for folder in (job.out, job.annotate) if folder is not None])
+    folders = [folder for folder in (job.out, job.annotate) if folder is not None]
+    documents = find_inputs(job.inputs, folders)
     if not documents:
         say(f"no documents in {', '.join(job.inputs)}; folders are searched for PDF, PNG, JPEG, WebP, GIF, BMP and TIFF files")
         return ExitCode.NOTHING_SUCCEEDED
+    for folder in folders:
+        make_folder(folder)
     tally = Tally()
     try:
         _work(job, extractor, documents, tally)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes at the end
+        _drop_output()
         return ExitCode.OUTPUT_CLOSED
+    except OSError as error:
+        _drop_output()
+        say(f"error: the results cannot be written ({error.strerror or error}); write them to another place")
+        return ExitCode.NOTHING_SUCCEEDED
     except KeyboardInterrupt:
         say(f"interrupted after {tally.succeeded + tally.failed} of {len(documents)} documents; what was written is complete")
         return ExitCode.INTERRUPTED
     if not tally.failed:
         return ExitCode.FINE
     return ExitCode.SOME_FAILED if tally.succeeded else ExitCode.NOTHING_SUCCEEDED
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes at the end
 
 
 def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tally) -> None:
@@ -103,13 +134,14 @@ def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tal
         _progress(len(documents), job.out is not None) as advance,
     ):
         for document, (outcome, notes) in zip(documents, outcomes, strict=True):
-            sink.put(document, outcome)
+            try:
+                sink.put(document, outcome)
+                tally.count(succeeded=isinstance(outcome, Extraction))
+            except ConfigError as error:  # the file of one document cannot be written
+                tally.count(succeeded=False)
+                say(f"error: {error}")
             for note in notes:
                 say(note)
-            if isinstance(outcome, Failure):
-                tally.failed += 1
-            else:
-                tally.succeeded += 1
             advance()
 
 
@@ -164,10 +196,9 @@ def _parallel_outcomes(job: Job, todo: Iterator[Input]) -> Generator[Outcome, No
     except (GeneratorExit, KeyboardInterrupt):
         for process in multiprocessing.active_children():
             process.terminate()
-        pool.shutdown(wait=True, cancel_futures=True)  # its thread must not outlive the pipes of the processes
         raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=True, cancel_futures=True)  # its thread must not outlive the pipes of the processes
 
 
 def _extractor_of(job: Job) -> Extractor:
@@ -180,6 +211,7 @@ _process: tuple[Job, Extractor]
 def _start_process(job: Job) -> None:
     global _process  # noqa: PLW0603
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
+    end_with_parent()
     _process = job, _extractor_of(job)
 
 
@@ -191,17 +223,22 @@ def _extract(job: Job, extractor: Extractor, document: Input) -> Outcome:
     try:
         extraction = extractor.extract(document.source, pages=job.pages, password=job.password)
     except PageliftError as error:
-        named = document.source in str(error) or document.source == "-"
+        message = _with_options(str(error))
+        named = document.source in message or document.source == "-"
         raw = error.raw if isinstance(error, InvalidOutput) else ""
-        return Failure(type(error).__name__, str(error), raw), [f"error: {error}" if named else f"error: {document.source}: {error}"]
+        return Failure(type(error).__name__, message, raw), [f"error: {message}" if named else f"error: {document.source}: {message}"]
     except Exception as error:
         log.exception("%s: unexpected error", document.source)
         message = f"{document.source}: unexpected error: {error}"
         return Failure(type(error).__name__, message), [f"error: {message}"]
-    notes = [f"warning: {document.source}: {warning}" for warning in extraction.warnings]
+    notes = [f"warning: {document.source}: {_with_options(warning)}" for warning in extraction.warnings]
     if job.annotate is not None:
         notes += _annotate(job.annotate, document, extraction)
     return replace(extraction, pictures=None), notes
+
+
+def _with_options(message: str) -> str:
+    return _OPTION.sub(lambda match: OPTIONS[match[0]], message)
 
 
 def _annotate(folder: Path, document: Input, extraction: Extraction) -> list[str]:
@@ -212,7 +249,7 @@ def _annotate(folder: Path, document: Input, extraction: Extraction) -> list[str
             path = folder / document.place.with_name(f"{document.place.name}-page-{number}.png")
             write_atomic(path, as_png(picture))
             notes.append(f"annotated page: {path}")
-    except DocumentError as error:
+    except (DocumentError, ConfigError) as error:
         notes.append(f"warning: {document.source}: pictures are missing: {error}")
     return notes
 

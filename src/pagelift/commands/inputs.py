@@ -66,5 +66,5 @@ def _in_folder(folder: str, skip: Collection[str]) -> Iterator[str]:
 def _short_names(places: Sequence[PurePath]) -> list[PurePath]:
     """Names without suffixes, except where that would make two the same (also on file systems that ignore case)."""
     short = [place.with_suffix("") if place.suffix.lower() in SUFFIXES else place for place in places]
-    uses = Counter(str(name).casefold() for name in short)
+    uses = Counter(str(name).casefold() for names in zip(short, places, strict=True) for name in {*names})
     return [name if uses[str(name).casefold()] == 1 else place for name, place in zip(short, places, strict=True)]

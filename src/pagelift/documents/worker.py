@@ -63,7 +63,7 @@ class Service:
         except DocumentError as error:
             return {"error": type(error).__name__, "message": str(error)}, b""
         except MemoryError:
-            message = "it needs more memory than the limit worker_bytes allows; raise the limit if the document is trusted"
+            message = "it needs more memory than limits.worker_bytes allows; raise that limit if the document is trusted"
             return {"error": LimitExceeded.__name__, "message": message}, b""
         except Exception as error:  # the boundary of a document: any library error concerns this document only
             logging.getLogger(__name__).debug("request failed", exc_info=True)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pagelift.core import Json, PageliftError
+from pagelift.core.processes import end_with_parent
 from pagelift.evals.cache import cached_pages
 from pagelift.evals.cases import Case
 from pagelift.evals.scoring import Score
@@ -43,7 +44,7 @@ def run_cases(cases: Sequence[Case], run: Run, jobs: int = 1) -> Iterator[Outcom
         for case in cases:
             yield run_case(case, run)
         return
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=end_with_parent) as pool:
         yield from pool.map(run_case, cases, [run] * len(cases))
 
 

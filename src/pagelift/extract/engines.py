@@ -140,5 +140,5 @@ def load_engine(name: str, local: LocalModel = NOTHING_ASKED) -> Engine:
     if local == NOTHING_ASKED:
         return ENGINES[name]()
     if name != "vlm":
-        raise ConfigError(f"engine {name} uses no model, but {local} was given; choose engine vlm, and a model if none is configured")
+        raise ConfigError(f"engine {name} uses no model, but a model, backend or prompt was given; leave it out or choose engine vlm")
     return _vlm(local)
