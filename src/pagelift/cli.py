@@ -309,7 +309,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
 
 
 @app.command(epilog=EPILOG, short_help="Make documents with known values.")
-def synth(  # noqa: PLR0913, PLR0917
+def synth(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, laid out for pagelift eval.")],
     count: Annotated[int, typer.Option(min=1, metavar="N", help="Documents.")] = 100,
     seed: Annotated[int, typer.Option(min=0, max=9_999_999, metavar="S", help="The same seed gives the same documents.")] = 0,
