@@ -47,7 +47,7 @@ def _draw_business(kind: str) -> Callable[[Scene, Family], tuple[Sheet, str]]:
         sheet = new_sheet(scene)
         assert isinstance(family, business_layouts.Family)
         business_layouts.draw_business(sheet, document, family, kind)
-        return sheet, document.seller.name.text
+        return sheet, document.issuer.name.text
 
     return draw
 
@@ -96,7 +96,7 @@ KINDS: dict[KindName, Kind] = {
     "order": Kind(
         business_layouts.FAMILIES,
         _draw_business("order"),
-        ("date_needed", "customer_number", "project", "contact", "vat_id", "phone", "email", "ship_to", "ship_address", "discount",
+        ("date_needed", "customer_number", "project", "contact", "ship_to", "ship_address", "discount",
          "shipping", "payment_terms", "incoterm", "ship_via", "print_date"),
         _ITEM_COLUMNS,
     ),

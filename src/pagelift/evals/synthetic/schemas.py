@@ -21,7 +21,21 @@ ENUMS: dict[str, tuple[str, ...]] = {
     "currency": ("EUR", "USD", "GBP", "CHF"),
 }
 _TYPES = {"date": "string", "address": "string", "enum": "string", "currency": "string"}
-_ALWAYS_DESCRIBED = {"booking_amount", "debit", "credit", "item", "seller", "subtotal", "discount", "paid", "ship_address", "sender"}
+_ALWAYS_DESCRIBED = {
+    "booking_amount",
+    "debit",
+    "credit",
+    "item",
+    "seller",
+    "subtotal",
+    "discount",
+    "paid",
+    "ship_address",
+    "sender",
+    "orderer",
+    "supplier",
+    "issuer",
+}
 """Concepts whose key alone does not say enough."""
 
 

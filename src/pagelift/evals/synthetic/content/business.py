@@ -17,12 +17,13 @@ CARRIERS = ("Blue Arrow", "Cargo One", "Parcel Express", "Eurohaul")
 class Business:
     """An invoice or order. facts: dates, numbers and the like, by concept. totals: concept, rate behind the label, amount.
 
-    ship_to: None if it is not stated. contact: phone, email and VAT number of the seller. payment: bank details.
-    columns: of the table. running: sum of the lines up to each row, in cents.
+    issuer: the seller of an invoice, the buyer of an order; partner: the other one. ship_to: None if it is not stated.
+    contact: phone, email and VAT number of the issuer. payment: bank details. columns: of the table. running: sum of the
+    lines up to each row, in cents.
     """
 
-    seller: Party
-    buyer: Party
+    issuer: Party
+    partner: Party
     ship_to: Party | None
     number: str
     facts: dict[str, Printed]
@@ -37,18 +38,18 @@ class Business:
 def business(scene: Scene, kind: str) -> Business:
     """Draw an invoice or an order."""
     order = kind == "order"
-    seller, buyer = company(scene), company(scene) if order or scene.chance(0.75) else person(scene)
+    issuer, partner = company(scene), company(scene) if order or scene.chance(0.75) else person(scene)
     columns, rows, lines = _lines(scene)
     facts = _order_facts(scene) if order else _invoice_facts(scene)
     totals = _totals(scene, lines, order)
-    contact = {"phone": scene.phone(), "email": email(scene, seller), "vat_id": scene.word(filled(scene.locale.vat, scene.rng))}
+    contact = {"phone": scene.phone(), "email": email(scene, issuer), "vat_id": scene.word(filled(scene.locale.vat, scene.rng))}
     for name in list(contact):
         if scene.chance(0.35):
             del contact[name]
     running = [sum(amount for amount, _ in lines[: end + 1]) for end in range(len(lines))]
     ship_to = Party(company(scene).name, person(scene).address, "") if scene.chance(0.6 if order else 0.25) else None
     payment = {} if order else _payment(scene)
-    return Business(seller, buyer, ship_to, f"{kind}_number", facts, contact, payment, columns, rows, totals, running)
+    return Business(issuer, partner, ship_to, f"{kind}_number", facts, contact, payment, columns, rows, totals, running)
 
 
 def _invoice_facts(scene: Scene) -> dict[str, Printed]:

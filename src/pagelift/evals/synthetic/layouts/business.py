@@ -56,17 +56,19 @@ FAMILIES: tuple[Family, ...] = (
 def draw_business(sheet: Sheet, document: Business, family: Family, kind: str) -> None:
     """Draw an invoice or order. kind: invoice or order."""
     scene = sheet.scene
-    contact = [sheet.fact(tag, value) for tag, value in document.contact.items()]
+    issuer, partner = ("orderer", "supplier") if kind == "order" else ("seller", "buyer")
+    # who issues an order does not sell, so nothing that is asked of a seller is there
+    contact = [sheet.fact("" if kind == "order" else tag, value, tag) for tag, value in document.contact.items()]
     at_top = contact if family.footer == "none" or scene.chance(0.4) else []
-    letterhead(sheet, document.seller, family.letterhead, "seller", at_top)
+    letterhead(sheet, document.issuer, family.letterhead, issuer, at_top)
     if family.parties == "window" and scene.chance(0.6):
-        sender_line(sheet, document.seller, "seller")
+        sender_line(sheet, document.issuer, issuer)
     facts = dict(document.facts)
     title = scene.label(f"title_{kind}")
     sheet.head = f"{title} {document.facts[document.number].text}"
     if family.title == "with number" or not family.beside:
         _title(sheet, family, title, document.number, facts)
-    _parties_and_meta(sheet, document, family, facts, title)
+    _parties_and_meta(sheet, document, family, facts, (title, partner))
     if scene.chance(0.3):
         sheet.paragraph(scene.pick("filler"))
         sheet.y += sheet.step * 0.6
@@ -90,9 +92,10 @@ def _title(sheet: Sheet, family: Family, title: str, number: str, facts: dict[st
     sheet.y += sheet.step * 0.8
 
 
-def _parties_and_meta(sheet: Sheet, document: Business, family: Family, facts: dict[str, Printed], title: str) -> None:
+def _parties_and_meta(sheet: Sheet, document: Business, family: Family, facts: dict[str, Printed], names: tuple[str, str]) -> None:
     scene = sheet.scene
-    blocks = [(scene.label("buyer"), "buyer", "buyer_address", document.buyer)]
+    title, partner = names
+    blocks = [(scene.label(partner), partner, f"{partner}_address", document.partner)]
     if document.ship_to is not None:
         blocks.append((scene.label("ship_to"), "ship_to", "ship_address", document.ship_to))
     listed = [sheet.fact(tag, value) for tag, value in facts.items()]

@@ -47,7 +47,7 @@ FAMILIES: tuple[Family, ...] = (
 def draw_form(sheet: Sheet, document: Form, family: Family) -> None:
     """Draw a filled form."""
     scene = sheet.scene
-    letterhead(sheet, document.issuer, family.head, "seller", [])
+    letterhead(sheet, document.issuer, family.head, "issuer", [])
     sheet.text(scene.label("title_form"), look=sheet.look.bold().sized(1.6).colored(sheet.accent))
     sheet.y += sheet.step * 0.8
     number = 1

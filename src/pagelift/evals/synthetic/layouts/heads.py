@@ -153,11 +153,14 @@ def footer(sheet: Sheet, facts: Sequence[Fact], style: Footer) -> None:
 
 
 def _footer_columns(sheet: Sheet, facts: Sequence[Fact], y: float, look: Look) -> float:
-    cell = sheet.width / min(3, len(facts))
-    for index, fact in enumerate(facts[:6]):
+    shown = [fact for fact in facts if fact.value is not None]
+    widest = max(look.width(f"{fact.label}:  {fact.value.text if fact.value else ''}") for fact in shown) + look.size
+    columns = max(1, min(3, len(shown), int(sheet.width / widest)))
+    for index, fact in enumerate(shown[:6]):
+        row, column = divmod(index, columns)
+        x, at = sheet.left + column * sheet.width / columns, y + row * look.leading * 1.1
+        box = sheet.canvas.text(fact.label + (sheet.colon or ":"), x, at, look)
         if fact.value is not None:
-            x, at = sheet.left + index % 3 * cell, y + index // 3 * look.leading * 1.1
-            box = sheet.canvas.text(fact.label + (sheet.colon or ":"), x, at, look)
             sheet.canvas.value(fact.tag, fact.value, (box.x1 + look.width(" ") * 1.4, at), look)
     return y + look.leading * 2.2
 

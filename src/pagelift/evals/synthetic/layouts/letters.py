@@ -58,11 +58,12 @@ def draw_letter(sheet: Sheet, document: Letter, family: Family) -> None:
     sheet.y += sheet.step * 2
     sheet.text(scene.label("s_hello"))
     sheet.y += sheet.step * 0.7
-    sheet.paragraph(scene.pick("prose"))
+    before, after = scene.rng.sample(scene.words.pools["prose"], 2)
+    sheet.paragraph(before)
     sheet.y += sheet.step * 0.6
     _facts(sheet, document, family)
     sheet.y += sheet.step * 0.6
-    sheet.paragraph(scene.pick("prose"))
+    sheet.paragraph(after)
     sheet.y += sheet.step
     sheet.text(scene.label("s_bye"))
     sheet.y += sheet.step * 2.2

@@ -48,9 +48,9 @@ FAMILIES: tuple[Family, ...] = (
 def draw_statement(sheet: Sheet, document: Statement, family: Family) -> None:
     """Draw a statement over as many pages as it needs."""
     scene = sheet.scene
-    letterhead(sheet, document.bank, family.head, "seller", [])
+    letterhead(sheet, document.bank, family.head, "issuer", [])
     if scene.chance(0.4):
-        sender_line(sheet, document.bank, "seller")
+        sender_line(sheet, document.bank, "issuer")
     holder = ("" if scene.chance(0.4) else scene.label("account_holder"), "account_holder", "holder_address", document.holder)
     addresses(sheet, [holder], "labelled", sheet.width)
     title = scene.label("title_statement")
