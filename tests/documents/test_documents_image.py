@@ -104,6 +104,7 @@ def test_of_an_animation_only_the_first_frame_and_a_warning() -> None:
         ((1728, 1100), (204, 98), (609.88, 808.16)),  # a fax: pixels are not square
         ((850, 1100), (1, 1), (612, 792)),  # no resolution at all
         ((4000, 3000), (72, 72), (612, 459)),  # a camera's default, a page of 55 inches
+        ((1240, 1754), (72, 72), (612, 865.68)),  # the same in a smaller picture
         ((850, 1100), None, (612, 792)),
     ],
 )

@@ -30,7 +30,7 @@ JPEG_FORMATS = ("JPEG", "MPO")
 MAX_SIDE_PX = 30_000
 ORIENTATION = 0x0112
 MIN_DPI, MAX_DPI = 72.0, 1200.0
-MIN_SIDE_IN, MAX_SIDE_IN = 1.0, 30.0
+MIN_SIDE_IN, MAX_SIDE_IN = 1.0, 17.0  # up to A3: cameras write 72 dpi without meaning it
 ASSUMED_WIDTH_PT = 612.0
 DAMAGE = (OSError, ValueError, SyntaxError, TypeError, KeyError, IndexError, EOFError, ZeroDivisionError, OverflowError, struct.error)
 """What Pillow raises on damaged files, besides its own UnidentifiedImageError."""
