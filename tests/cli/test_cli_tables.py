@@ -32,6 +32,14 @@ def test_nested_objects_become_dotted_columns() -> None:
     ]
 
 
+def test_no_two_columns_have_one_name() -> None:
+    text = {"type": "string"}
+    properties = {"a.b": text, "a": {"type": "object", "properties": {"b": text, "": text}}, "": text, "value": text}
+    table = Table(Schema.load({"type": "object", "properties": properties}).root)
+    assert table.columns == ['"a.b"', "a.b", 'a.""', '""', "value"]
+    assert list(table.rows({"a.b": "1", "a": {"b": "2", "": "3"}, "": "4", "value": "5"})) == [["1", "2", "3", "4", "5"]]
+
+
 def test_entries_become_rows_that_repeat_what_is_around_them() -> None:
     schema = obj(day=TEXT, heats=array(obj(heat=TEXT, swimmers=array(obj(name=TEXT)))), place=obj(city=TEXT))
     data = {

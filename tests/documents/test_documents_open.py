@@ -97,6 +97,17 @@ def test_passwords() -> None:
     assert words(locked, password="secret") == ["Invoice", "4711"]
 
 
+@pytest.mark.parametrize("source", [None, 5, io.StringIO("text")])
+def test_what_is_no_source_is_an_error_of_the_caller(source: object) -> None:
+    with pytest.raises(ConfigError, match="bytes"):
+        open_document(source)  # type: ignore[arg-type]
+
+
+def test_limits_are_numbers() -> None:
+    with pytest.raises(ConfigError, match="limit pages is '5'"):
+        Limits(pages="5")  # type: ignore[arg-type]
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(ConfigError, match="ocr"):
         open_document(ONE_PAGE, ocr="sometimes")  # type: ignore[arg-type]

@@ -43,10 +43,16 @@ def _is_plain(node: Node, around: tuple[int, ...]) -> bool:
     return isinstance(node, Object) and node.additional is None and bool(node.properties) and id(node) not in around
 
 
+def _below(name: str, key: str) -> str:
+    """The name of a property's column; keys that are empty or hold a dot are quoted, so that no two columns have one name."""
+    step = key if key and "." not in key else json.dumps(key, ensure_ascii=False)
+    return f"{name}.{step}" if name else step
+
+
 def _columns(node: Node, name: str, around: tuple[int, ...]) -> Iterator[str]:
     if isinstance(node, Object) and _is_plain(node, around):
         for key, child in node.properties.items():
-            yield from _columns(child, f"{name}.{key}" if name else key, (*around, id(node)))
+            yield from _columns(child, _below(name, key), (*around, id(node)))
     elif isinstance(node, Array) and _is_plain(node.items, around):
         yield from _columns(node.items, name, around)
     else:
@@ -65,7 +71,7 @@ def _split(node: Node, value: Json, name: str, around: tuple[int, ...]) -> tuple
         shared: dict[str, str] = {}
         entries: list[dict[str, str]] = []
         for key, child in node.properties.items():
-            inner, rows = _split(child, given.get(key), f"{name}.{key}" if name else key, (*around, id(node)))
+            inner, rows = _split(child, given.get(key), _below(name, key), (*around, id(node)))
             shared |= inner
             entries += rows
         return shared, entries

@@ -28,5 +28,5 @@ class Limits:
     def __post_init__(self) -> None:
         for f in fields(self):
             value = getattr(self, f.name)
-            if not value > 0:
+            if not isinstance(value, int | float) or not value > 0:
                 raise ConfigError(f"limit {f.name} is {value!r}; give a number above 0")

@@ -234,8 +234,12 @@ def _receive(source: str | Path | bytes | BinaryIO, limits: Limits, name: str) -
         return _receive_file(Path(source), limits, name or str(source))
     else:
         stream = sys.stdin.buffer if isinstance(source, (str, Path)) else source
+        if not hasattr(stream, "read"):
+            raise ConfigError(f"the document is {source!r}; give a path, bytes, or a binary stream")
         name = name or ("<stdin>" if stream is sys.stdin.buffer else str(getattr(stream, "name", "<stream>")))
         body = stream.read(limits.file_bytes + 1)
+        if not isinstance(body, bytes):
+            raise ConfigError(f"{name}: it gives {type(body).__name__}, not bytes; open it in binary mode")
         if len(body) > limits.file_bytes:
             raise LimitExceeded(f"{name}: it has more than {limits.file_bytes} bytes, the limit; raise limits.file_bytes")
     return Content(name, "", body, detect_kind(body[: PDF_MARK_WITHIN + 8], name))
