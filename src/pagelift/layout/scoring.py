@@ -64,8 +64,8 @@ def best_labels(query: Query, candidate: Candidate) -> tuple[float, float, str]:
     ranged = bool(query.bound) and candidate.range_part == (1 if query.bound == "first" else 2)
     for text, weight, _ in candidate.labels:
         match = weight * match_label(query, text, ranged)
-        if match > label and query.kind == "name" and _is_organisation(text):
-            match *= 0.4  # the name of an organisation above another is no label
+        if match > label and _is_value(query, text):
+            match *= 0.4
         if match > label:
             label, named_by = match, text
         if query.parents.label:
@@ -73,5 +73,8 @@ def best_labels(query: Query, candidate: Candidate) -> tuple[float, float, str]:
     return label, context, named_by
 
 
-def _is_organisation(text: str) -> bool:
-    return not text.endswith(":") and bool(ORGANISATION.search(text)) and not lexicon.only_label_words(text)
+def _is_value(query: Query, text: str) -> bool:
+    """Whether a text beside a name or an address is itself a name or an address, and no label."""
+    if text.endswith(":") or lexicon.only_label_words(text):
+        return False
+    return bool(query.kind == "name" and ORGANISATION.search(text)) or bool(query.kind == "address" and re.search(r"\d", text))
