@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,3 +124,21 @@ def test_odd_boxes(size: float, box: Box, properties: dict[str, Any]) -> None:
 
 def test_a_check_box_on_a_page_on_its_side() -> None:
     assert read({"paid": BOOLEAN}, turned(page("Total Total ☐ paid"))) == {"paid": False}
+
+
+def square(x0: float, top: float, side: float = 10.0) -> tuple[Box, ...]:
+    x1, bottom = x0 + side, top + side
+    return Box(x0, top, x1, top + 0.5), Box(x0, bottom, x1, bottom + 0.5), Box(x0, top, x0 + 0.5, bottom), Box(x1 - 0.5, top, x1, bottom)
+
+
+def test_a_square_crossed_by_a_letter_is_a_checked_box() -> None:
+    content = page({50: "Marital status:", 160: "Single", 230: "Married", 300: "Divorced"})
+    cross = Word("X", Box(218, line_top(0) + 1, 224, line_top(0) + 9))
+    rules = tuple(edge for x in (146, 216, 286) for edge in square(x, line_top(0)))
+    status = {"marital_status": {"enum": ["single", "married", "divorced", None]}}
+    schema = Schema.load(record(status))
+    assert extract_pages([replace(content, words=(*content.words, cross), rules=rules)], schema).data == {"marital_status": "married"}
+
+
+def test_a_year_is_no_count() -> None:
+    assert read({"months": INTEGER}, page("The contract runs for some months from 1 March 2021")) == {"months": None}

@@ -37,9 +37,10 @@ class Candidate:
     """A span that could be a value.
 
     start, end: tokens of `segment` (end exclusive). text: as it would be returned. before: text in the first token that stands
-    before the value ("No.:" of "No.:123"). range_part: 1 or 2 for the first or second date of a range. trimmed: a
-    registration number behind the name was left out. is_form: the value of a form field. part: of an address, for places.
-    lines: segments of a block or a wrapped value. labels: texts that may name it, with weight and relation.
+    before the value ("No.:" of "No.:123"). range_part: 1 or 2 for the first or second value of a range. in_date: a number
+    that is a part of a date. trimmed: a registration number behind the name was left out. is_form: the value of a form
+    field. part: of an address, for places. lines: segments of a block or a wrapped value. labels: texts that may name it,
+    with weight and relation.
     """
 
     family: Family
@@ -52,6 +53,7 @@ class Candidate:
     ambiguous: bool = False
     before: str = ""
     range_part: int = 0
+    in_date: bool = False
     trimmed: bool = False
     lines: list[Segment] = field(default_factory=list)
     is_form: bool = False
@@ -84,9 +86,13 @@ def page_candidates(page: PageLayout, locale: Locale) -> list[Candidate]:
         if any(len(t.text) > MAX_WORD for s in line.segments for t in s.tokens):
             found += [Candidate("text", s, 0, len(s.tokens), s.text) for s in line.segments]
             continue
-        found += _dates(line.segments, locale)
+        dates = _dates(line.segments, locale)
+        found += dates
         for segment in line.segments:
-            found += _mark_ranges(list(_numbers(segment, locale)))
+            numbers = list(_numbers(segment, locale))
+            for number in numbers:
+                number.in_date = any(d.segment is segment and d.start <= number.start and number.end <= d.end for d in dates)
+            found += _mark_ranges(numbers)
             found += _identifiers(segment)
             found += _patterns(segment)
             found += _texts(segment)

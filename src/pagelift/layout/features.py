@@ -115,6 +115,7 @@ def _number_features(query: Query, candidate: Candidate, facts: DocumentFacts) -
     assert number is not None
     part = {"first": 1, "last": 2}.get(query.bound)
     seen = {"percent": float(number.percent), "range": 0.0}
+    seen["in_date"] = float(candidate.in_date and not set(query.words.split()) & {"year", "day", "month"})
     if part and candidate.range_part:
         seen["range"] = 1.0 if candidate.range_part == part else -1.0
     if query.node.types == ("integer",):

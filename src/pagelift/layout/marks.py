@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pagelift.core import Box, FormField, Json, Word
+from pagelift.core import Box, Json, Word, union
 from pagelift.layout import lexicon
 from pagelift.layout.labels import match_label
 from pagelift.layout.lines import PageLayout, Segment, Token
 from pagelift.layout.query import Query, split_name
+from pagelift.layout.squares import drawn_boxes
 from pagelift.layout.values import match_enum, plain, read_boolean
 
 _CHECKED = frozenset("☑ ☒ ✓ ✔ ✗ ✘ ⊠ ■ ● ◉ ⦿ [x] [X] (x) (X) [✓] [✔] 🗹 🗷 ⮽".split())
@@ -44,12 +45,20 @@ class Answer:
 
 
 def find_marks(page: PageLayout) -> list[Mark]:
-    """Check boxes of a page: form widgets and glyphs, each with the text to its right (or left where nothing follows)."""
+    """Check boxes of a page: form widgets, drawn squares and glyphs, each with the text beside it."""
     marks: list[Mark] = []
     boxes = [(f.box, f.checked, f) for f in page.content.form_fields if f.kind in ("checkbox", "radio")]
     if page.width == page.content.width_pt:
         for box, checked, field in boxes:
-            marks.append(_mark(page, box, checked, field, [b for b, _, _ in boxes]))
+            mark = _mark(page, box, checked, [b for b, _, _ in boxes])
+            mark.heading, mark.export = f"{field.label} {mark.heading}", field.value
+            mark.option = mark.option or field.label
+            marks.append(mark)
+        squares = drawn_boxes(page)
+        for box, token in squares:
+            mark = _mark(page, box, token is not None, [b for b, _ in squares])
+            mark.box = union([box, *(w.box for w in mark.words)])
+            marks.append(mark)
     for line in page.lines:
         tokens = [(s, t) for s in line.segments for t in s.tokens]
         for k, (segment, token) in enumerate(tokens):
@@ -98,9 +107,10 @@ def _first_mark(tokens: list[Token]) -> int:
     return next((i for i, t in enumerate(tokens) if t.text in _CHECKED | _UNCHECKED or t.text[:1] in "☑☒☐"), 0)
 
 
-def _mark(page: PageLayout, box: Box, checked: bool, field: FormField, boxes: list[Box]) -> Mark:
-    """A form widget with the words on its height to the right, up to the next widget."""
-    row = [t for s in page.segments for t in s.tokens if t.word.source != "form" and t.box.top < box.bottom and t.box.bottom > box.top]
+def _mark(page: PageLayout, box: Box, checked: bool, boxes: list[Box]) -> Mark:
+    """A box with the words on its height to the right, up to the next box. boxes: all of its kind on the page."""
+    printed = [t for s in page.segments for t in s.tokens if t.word.source != "form"]
+    row = [t for t in printed if t.box.top < box.bottom and t.box.bottom > box.top and not any(_covers(b, t.box) for b in boxes)]
     stop = min((b.x0 for b in boxes if b.x0 > box.x1 and b.overlap_y(box) > 0), default=page.width)
     right = sorted((t for t in row if box.x1 - 2 <= t.box.x0 < stop and not read_glyph(t.text)), key=lambda t: t.box.x0)
     option: list[Token] = []
@@ -113,8 +123,11 @@ def _mark(page: PageLayout, box: Box, checked: bool, field: FormField, boxes: li
         s for s in page.segments if s.box.bottom <= box.top + 2 and box.top - s.box.bottom < 6 * page.unit and s.box.overlap_x(box) > 0
     ]
     heading = " ".join(t.text for t in left[-8:]) or (above[-1].text if above else "")
-    text = " ".join(t.text for t in option) or field.label
-    return Mark(checked, page, box, text, " ".join([field.label, heading]), [t.word for t in option], field.value)
+    return Mark(checked, page, box, " ".join(t.text for t in option), heading, [t.word for t in option])
+
+
+def _covers(outer: Box, inner: Box) -> bool:
+    return outer.x0 <= inner.center_x <= outer.x1 and outer.top <= inner.center_y <= outer.bottom
 
 
 def read_glyph(text: str) -> bool:
