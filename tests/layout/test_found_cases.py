@@ -142,3 +142,19 @@ def test_a_square_crossed_by_a_letter_is_a_checked_box() -> None:
 
 def test_a_year_is_no_count() -> None:
     assert read({"months": INTEGER}, page("The contract runs for some months from 1 March 2021")) == {"months": None}
+
+
+def test_a_page_upside_down() -> None:
+    content = page("Invoice number: RE-4711", "Invoice date: 2024-03-05", "Customer number: 88001", "Total amount due: 12.50")
+    width, height = content.width_pt, content.height_pt
+    turned_words = tuple(
+        replace(w, box=Box(width - w.box.x1, height - w.box.bottom, width - w.box.x0, height - w.box.top)) for w in content.words
+    )
+    asked = {"invoice_number": STRING, "invoice_date": DATE, "total": NUMBER}
+    proposal = extract_pages([replace(content, words=turned_words)], Schema.load(record(asked)))
+    assert proposal.data == {"invoice_number": "RE-4711", "invoice_date": "2024-03-05", "total": 12.5}
+    assert proposal.fields["/invoice_number"].box == turned_words[2].box
+
+
+def test_a_name_without_meaning_is_not_guessed() -> None:
+    assert read({"a": STRING}, page(LETTERHEAD, "Hauptstraße 5, 12345 Berlin", "Invoice number: 4711")) == {"a": None}

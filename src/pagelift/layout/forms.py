@@ -18,7 +18,7 @@ from pagelift.layout.values import Locale
 def form_candidates(page: PageLayout, locale: Locale) -> list[Candidate]:
     """One candidate per family for each text or choice field; a blank field is a text candidate with text ""."""
     fields = [f for f in page.content.form_fields if f.kind in ("text", "choice")]
-    if page.width != page.content.width_pt:  # a page analysed sideways has other coordinates than its widgets
+    if page.turned:  # widgets have the coordinates of the page as shown
         return []
     found: list[Candidate] = []
     for field in fields:

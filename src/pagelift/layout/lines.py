@@ -12,7 +12,7 @@ import re
 import statistics
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pagelift.core import Box, PageContent, Word, union
@@ -68,12 +68,14 @@ class Line:
 
 @dataclass(slots=True, eq=False)
 class PageLayout:
-    """One page as lines and segments. width, height, unit (median word height) in points of the analysis coordinates."""
+    """One page as lines and segments. width, height, unit (median word height) in points of the analysis coordinates;
+    turned: these are not those of the page as shown."""
 
     content: PageContent
     width: float
     height: float
     unit: float
+    turned: bool = False
     lines: list[Line] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
 
@@ -84,9 +86,13 @@ class PageLayout:
 
 def analyse_page(content: PageContent) -> PageLayout:
     """Group the words of a page. Words that run across the reading direction (margin notes) are left out."""
-    tokens, width, height, rules = _upright(content)
+    tokens, turn = _upright(content)
+    rules = [turn(r) for r in content.rules] if turn else content.rules
+    sheet = Box(0, 0, content.width_pt, content.height_pt)
+    sheet = turn(sheet) if turn else sheet
     heights = sorted(t.height for t in tokens)
-    page = PageLayout(content, max(width, 1.0), max(height, 1.0), max(heights[len(heights) // 2], 0.5) if heights else 10.0)
+    unit = max(heights[len(heights) // 2], 0.5) if heights else 10.0
+    page = PageLayout(content, max(sheet.width, 1.0), max(sheet.height, 1.0), unit, turned=turn is not None)
     verticals = sorted((r for r in rules if r.height > 2 * r.width and r.height > 0.6 * page.unit), key=lambda r: r.x0)
     for row in _rows(tokens):
         _add_line(page, row, verticals)
@@ -94,25 +100,47 @@ def analyse_page(content: PageContent) -> PageLayout:
     return page
 
 
-def _upright(content: PageContent) -> tuple[list[Token], float, float, Sequence[Box]]:
+Turn = Callable[[Box], Box]
+
+
+def _upright(content: PageContent) -> tuple[list[Token], Turn | None]:
+    """The words as they are read, and how boxes are turned for it; None for a page that is upright as it is."""
     words = [w for w in content.words if w.text.strip()]
     sideways = [w for w in words if len(w.text) >= 3 and w.box.height > 1.5 * w.box.width]
     judged = sum(len(w.text) >= 3 for w in words)
-    if len(sideways) <= 0.6 * judged or len(sideways) < 3:
+    turn: Turn | None = None
+    if len(sideways) > 0.6 * judged and len(sideways) >= 3:
+        turn = _quarter_turn(content, sideways)
+        lying = set[int]()
+    else:
         lying = set(map(id, sideways))
-        tokens = [Token(_plain_text(w.text), w.box, w, i) for i, w in enumerate(words) if id(w) not in lying]
-        return tokens, content.width_pt, content.height_pt, content.rules
+        if _upside_down([w for w in words if id(w) not in lying]):
+            turn = _half_turn(content.width_pt, content.height_pt)
+    return [Token(_plain_text(w.text), turn(w.box) if turn else w.box, w, i) for i, w in enumerate(words) if id(w) not in lying], turn
+
+
+def _half_turn(width: float, height: float) -> Turn:
+    return lambda b: Box(width - b.x1, height - b.bottom, width - b.x0, height - b.top)
+
+
+def _quarter_turn(content: PageContent, sideways: list[Word]) -> Turn:
+    """How a page whose text runs up or down is turned; its width and height change places."""
     steps = [b.box.center_y - a.box.center_y for a, b in itertools.pairwise(sideways) if abs(a.box.center_x - b.box.center_x) < a.box.width]
-    upwards = not steps or statistics.median(steps) < 0
     width, height = content.height_pt, content.width_pt
+    if not steps or statistics.median(steps) < 0:
+        return lambda b: Box(width - b.bottom, b.x0, width - b.top, b.x1)
+    return lambda b: Box(b.top, height - b.x1, b.bottom, height - b.x0)
 
-    def turn(b: Box) -> Box:
-        if upwards:
-            return Box(width - b.bottom, b.x0, width - b.top, b.x1)
-        return Box(b.top, height - b.x1, b.bottom, height - b.x0)
 
-    tokens = [Token(_plain_text(w.text), turn(w.box), w, i) for i, w in enumerate(words)]
-    return tokens, width, height, [turn(r) for r in content.rules]
+def _upside_down(words: list[Word]) -> bool:
+    """Whether neighbouring words of most lines go from right to left, each a short gap before the last."""
+    steps = []
+    for a, b in itertools.pairwise(words):
+        if a.box.overlap_y(b.box) > 0.5 * min(a.box.height, b.box.height):
+            gap_right, gap_left = b.box.x0 - a.box.x1, a.box.x0 - b.box.x1
+            if 0 < max(gap_right, gap_left) < a.box.height:
+                steps.append(gap_left > gap_right)
+    return len(steps) >= 5 and sum(steps) > 0.8 * len(steps)
 
 
 def _plain_text(text: str) -> str:

@@ -48,7 +48,7 @@ def find_marks(page: PageLayout) -> list[Mark]:
     """Check boxes of a page: form widgets, drawn squares and glyphs, each with the text beside it."""
     marks: list[Mark] = []
     boxes = [(f.box, f.checked, f) for f in page.content.form_fields if f.kind in ("checkbox", "radio")]
-    if page.width == page.content.width_pt:
+    if not page.turned:
         for box, checked, field in boxes:
             mark = _mark(page, box, checked, [b for b, _, _ in boxes])
             mark.heading, mark.export = f"{field.label} {mark.heading}", field.value

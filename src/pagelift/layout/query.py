@@ -311,7 +311,7 @@ def _read_description(query: Query) -> None:
             query.role = "owner"
         elif own & {"buyer", "consignee", "tenant", "employee", "patient", "requester", "account_holder", "guest", "student"}:
             query.role = "recipient"
-        elif not query.parents.label and (
+        elif (query.label and not query.parents.label) and (
             query.label <= {"name", "title", "event", "form", "document", "report"} or re.search(r"\b(?:heading|headline|title)\b", text)
         ):
             query.role = "subject"

@@ -17,9 +17,9 @@ def drawn_boxes(page: PageLayout) -> list[tuple[Box, Token | None]]:
     """Drawn squares with the letter that crosses each, None where it is open.
 
     Empty unless at least one square of the page is crossed by a letter: a cross of two strokes is not seen, so that open
-    squares alone say nothing. Pages that are analysed sideways have none.
+    squares alone say nothing. Pages that are turned have none.
     """
-    if page.width != page.content.width_pt:
+    if page.turned:
         return []
     squares = _squares(page.content.rules)
     tokens = [t for line in page.lines for s in line.segments for t in s.tokens if len(t.text) == 1 and _CROSS.fullmatch(t.text)]

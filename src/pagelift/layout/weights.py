@@ -37,9 +37,9 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "*": {"label": 2.0, "context": 0.7, "table": -0.5, "form": 0.4, "not_in_form": -0.8},
     "number": {
         "page": -0.05, "cents": 0.3, "currency": 0.25, "largest": 0.25, "rank": 0.04, "low": 0.2, "bare": -0.3, "not_largest":
-        -0.6, "whole": 0.3, "range": 0.8, "in_date": -0.8, "percent": -1.5,
+        -0.6, "whole": 0.3, "range": 0.8, "in_date": -2.0, "percent": -1.5,
     },
-    "percent": {"page": -0.05, "percent": 0.8, "range": 0.8, "in_date": -0.8},
+    "percent": {"page": -0.05, "percent": 0.8, "range": 0.8, "in_date": -2.0},
     "date": {"high": 0.25, "page": -0.2, "range": 0.35, "plain_date": 0.6},
     "id": {
         "high": 0.1, "page": -0.15, "shape": 0.8, "off_shape": -0.3, "picture": 0.5, "cut": -0.15, "digits": 0.8,
