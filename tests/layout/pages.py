@@ -14,7 +14,8 @@ from typing import Any
 from pagelift.core import Box, Field, FormField, Json, PageContent, Proposal, Word
 from pagelift.layout import extract_pages
 from pagelift.layout.lines import PageLayout, analyse_page
-from pagelift.layout.query import Query, plan
+from pagelift.layout.plan import plan
+from pagelift.layout.query import Query
 from pagelift.schema import Schema
 
 CHARACTER = 0.5  # width of a character and of half a space, in font sizes

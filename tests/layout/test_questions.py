@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pages import BOOLEAN, DATE, INTEGER, NUMBER, STRING, STRINGS, describe, layout, page, query, record
 
 from pagelift.layout.lexicon import bag, only_label_words
-from pagelift.layout.query import plan
+from pagelift.layout.plan import plan
 from pagelift.layout.values import Locale, infer_locale, read_value
 from pagelift.schema import Schema
 

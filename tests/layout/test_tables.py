@@ -9,7 +9,7 @@ import pytest
 
 from pagelift.core import Box, Json, PageContent, Word
 from pagelift.layout.lines import PageLayout, analyse_page
-from pagelift.layout.query import plan
+from pagelift.layout.plan import plan
 from pagelift.layout.tables import Row, find_rows, find_table, find_tables
 from pagelift.layout.values import infer_locale
 from pagelift.schema import Schema

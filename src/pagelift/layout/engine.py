@@ -23,7 +23,8 @@ from pagelift.layout.lines import PageLayout, analyse_page
 from pagelift.layout.lists import read_list
 from pagelift.layout.marks import Answer, Mark, boolean_answers, checked_options, enum_answers, find_marks, offers_options
 from pagelift.layout.places import place_candidates
-from pagelift.layout.query import Query, Table, plan
+from pagelift.layout.plan import plan
+from pagelift.layout.query import Query, Table
 from pagelift.layout.scoring import Scored, answers, score
 from pagelift.layout.solve import Choice, solve
 from pagelift.layout.tables import Row, TableResult, find_tables

@@ -182,7 +182,6 @@ def _goes_on_from_above(candidate: Candidate) -> bool:
 
 def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
     text, segment, page = candidate.text, candidate.segment, candidate.page
-    high = 1 - segment.box.top / max(1.0, page.height)
     organisation = bool(ORGANISATION.search(text))
     words = text.split()
     seen = {
@@ -203,35 +202,41 @@ def _text_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> 
         "wrapped": float(candidate.family == "wrapped"),
         "partial": float(bool(candidate.start) and not segment.text.endswith(text)),
     }
-    heads_block = float(id(segment) in facts.block_heads and not candidate.start)
-    if query.role == "owner":
-        sender = candidate.end < len(segment.tokens) and not candidate.start and bool(_SENDER_LINE.search(segment.text))
-        seen |= {
-            "owner_high": high,
-            "owner_size": min(segment.height / page.unit - 1, 1.5),
-            "owner_block": heads_block,
-            "sender_line": float(sender),
-        }
-        seen["letterhead"] = float(
-            high > 0.86 and page.number == 1 and (segment.height > 1.15 * page.unit or segment.bold > 0.5 or organisation)
-        )
-        seen["own_word"] = float(
-            bool(lexicon.bag(text) & query.label) and not lexicon.only_label_words(text) and not re.search(r"[:#]|\d{3}", text)
-        )
-    elif query.role == "recipient":
-        seen |= {
-            "recipient_top": float(segment.box.top < 0.08 * page.height),
-            "recipient_block": heads_block * float(0.1 < segment.box.top / page.height < 0.5),
-        }
-        seen["recipient_left"] = heads_block * float(segment.box.x0 < 0.4 * page.width)
-    elif query.role == "subject":
-        seen |= {"subject_high": float(high > 0.75 and page.number == 1), "subject_size": min(segment.height / page.unit - 1, 1.5)}
+    seen |= _role_features(query, candidate, facts)
     seen["phrase"] = float(candidate.family == "phrase")
     if query.shape:
         seen["shape" if shape(text) == query.shape else "off_shape"] = 1.0
     if "title" in query.label | query.hint:
         seen["title_size"] = min(segment.height / page.unit - 1, 2.0)
     return seen
+
+
+def _role_features(query: Query, candidate: Candidate, facts: DocumentFacts) -> dict[str, float]:
+    """Where the names of the parties and of the document itself stand."""
+    text, segment, page = candidate.text, candidate.segment, candidate.page
+    place, size = segment.box.top / page.height, segment.height / page.unit - 1
+    heads_block = float(id(segment) in facts.block_heads and not candidate.start)
+    if query.role == "owner":
+        sender = candidate.end < len(segment.tokens) and not candidate.start and bool(_SENDER_LINE.search(segment.text))
+        stands_out = size > 0.15 or segment.bold > 0.5 or bool(ORGANISATION.search(text))
+        own_word = bool(lexicon.bag(text) & query.label) and not lexicon.only_label_words(text)
+        return {
+            "owner_high": 1 - place,
+            "owner_size": min(size, 1.5),
+            "owner_block": heads_block,
+            "sender_line": float(sender),
+            "letterhead": float(place < 0.14 and page.number == 1 and stands_out),
+            "own_word": float(own_word and not re.search(r"[:#]|\d{3}", text)),
+        }
+    if query.role == "recipient":
+        return {
+            "recipient_top": float(place < 0.08),
+            "recipient_block": heads_block * float(0.1 < place < 0.5),
+            "recipient_left": heads_block * float(segment.box.x0 < 0.4 * page.width),
+        }
+    if query.role == "subject":
+        return {"subject_high": float(place < 0.25 and page.number == 1), "subject_size": min(size, 1.5)}
+    return {}
 
 
 def _names_itself(query: Query, text: str) -> bool:
