@@ -40,7 +40,7 @@ class Candidate:
     before the value ("No.:" of "No.:123"). range_part: 1 or 2 for the first or second value of a range. in_date: a number
     that is a part of a date. trimmed: a registration number behind the name was left out. is_form: the value of a form
     field. part: of an address, for places. lines: segments of a block or a wrapped value. labels: texts that may name it,
-    with weight and relation.
+    with weight and relation. around: the box, once it was asked for.
     """
 
     family: Family
@@ -59,6 +59,7 @@ class Candidate:
     is_form: bool = False
     part: str = ""
     labels: list[tuple[str, float, str]] = field(default_factory=list)
+    around: Box | None = None
 
     @property
     def page(self) -> PageLayout:
@@ -72,7 +73,10 @@ class Candidate:
 
     @property
     def box(self) -> Box:
-        return union(t.box for t in self.tokens)
+        if self.around is None:
+            tokens = self.tokens
+            self.around = tokens[0].box if len(tokens) == 1 else union(t.box for t in tokens)
+        return self.around
 
     @property
     def words(self) -> list[Word]:

@@ -215,23 +215,28 @@ def _ruled(verticals: list[Box], starts: list[float], left: Box, right: Box) -> 
 
 
 def _link_neighbours(page: PageLayout) -> None:
-    for seg in page.segments:
-        for other in reversed(page.segments[: seg.id]):
-            if other.line == seg.line:
+    """Set above and below of every segment; plain arithmetic, since this is the innermost loop of a page."""
+    edges = [(s.box.x0, s.box.x1, s.box.top, s.box.bottom, s.line) for s in page.segments]
+    for k, (x0, x1, top, bottom, line) in enumerate(edges):
+        seg = page.segments[k]
+        for i in range(k - 1, -1, -1):
+            other_x0, other_x1, _, other_bottom, other_line = edges[i]
+            if other_line == line:
                 continue
-            if seg.box.top - other.box.bottom > 12 * page.unit:
+            if top - other_bottom > 12 * page.unit:
                 break
-            if seg.box.overlap_x(other.box) > 0.25 * min(seg.box.width, other.box.width):
-                seg.above.append(other)
+            if min(x1, other_x1) - max(x0, other_x0) > 0.25 * min(x1 - x0, other_x1 - other_x0):
+                seg.above.append(page.segments[i])
                 if len(seg.above) == 3:
                     break
-        for other in page.segments[seg.id + 1 :]:
-            if other.line == seg.line:
+        for i in range(k + 1, len(edges)):
+            other_x0, other_x1, other_top, _, other_line = edges[i]
+            if other_line == line:
                 continue
-            if other.box.top - seg.box.bottom > 4 * page.unit:
+            if other_top - bottom > 4 * page.unit:
                 break
-            if seg.box.overlap_x(other.box) > 0.25 * min(seg.box.width, other.box.width):
-                seg.below.append(other)
+            if min(x1, other_x1) - max(x0, other_x0) > 0.25 * min(x1 - x0, other_x1 - other_x0):
+                seg.below.append(page.segments[i])
                 break
 
 

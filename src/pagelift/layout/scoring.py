@@ -53,7 +53,7 @@ def score(query: Query, candidate: Candidate, facts: DocumentFacts) -> Scored:
         label = 0.0  # "Main Street" over a city does not ask for a street
     seen = {"label": label, "context": context} | features(query, candidate, facts, label)
     common, own = WEIGHTS["*"], WEIGHTS[group_of(query.kind)]
-    total = sum(value * (common.get(name) or own.get(name, 0.0)) for name, value in seen.items())
+    total = sum([value * (common.get(name) or own.get(name, 0.0)) for name, value in seen.items() if value])
     return Scored(candidate, total, label, seen, named_by)
 
 
