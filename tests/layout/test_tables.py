@@ -365,6 +365,39 @@ def test_receipt_without_headings() -> None:
     ]
 
 
+COUNTED = [
+    (100, {50: "Miel"}),
+    (114, {60: "6 x 4,45", -300: "26,70"}),
+    (128, {50: "Fromage", -300: "2,88"}),
+    (142, {50: "Thé vert"}),
+    (156, {60: "2 x 8,73", -300: "17,46"}),
+    (170, {50: "Pain", -300: "3,00"}),
+    (198, {50: "Total", -300: "50,04"}),
+]
+COUNT_BESIDE = [
+    (100, {50: "Miel 6 x 4,45", -300: "26,70"}),
+    (114, {50: "Fromage", -300: "2,88"}),
+    (128, {50: "Thé vert", -300: "17,46"}),
+    (142, {60: "2 Stk x 8,73"}),
+    (156, {50: "Pain", -300: "3,00"}),
+    (184, {50: "Total", -300: "50,04"}),
+]
+NUMBER = {"type": ["number", "null"]}
+
+
+@pytest.mark.parametrize("lines", [COUNTED, COUNT_BESIDE])
+def test_count_and_price_above_beside_or_below_the_amount(lines: list[tuple[float, Cells]]) -> None:
+    names = ("name", "quantity", "unit_price", "amount")
+    truth = [("Miel", 6, 4.45, 26.7), ("Fromage", None, None, 2.88), ("Thé vert", 2, 8.73, 17.46), ("Pain", None, None, 3)]
+    text = {"name": {"type": "string"}}
+    rows = read(schema(text | dict.fromkeys(names[1:], NUMBER)), layout(lines))
+    assert [tuple(row.get(n) for n in names) for row in rows] == truth
+    rows = read(schema(text | dict.fromkeys(names[1:3], NUMBER)), layout(lines))
+    assert [tuple(row.get(n) for n in names[:3]) for row in rows] == [t[:3] for t in truth]
+    rows = read(schema(text | {"price": NUMBER}), layout(lines))
+    assert [(row.get("name"), row.get("price")) for row in rows] == [(t[0], t[3]) for t in truth]
+
+
 def test_programme_by_day_and_time() -> None:
     session = {"start": {"type": "string"}, "end": {"type": ["string", "null"]}, "title": {"type": "string"}}
     day = {"date": {"type": "string", "format": "date"}, "sessions": {"type": "array", "items": {"type": "object", "properties": session}}}

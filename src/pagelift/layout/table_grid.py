@@ -35,17 +35,28 @@ class Grid:
     score: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """What a line that starts a row holds. key: words of the marking value. text: the item's words where they are known not
+    to be the rest of the line. count: words of a count with a price per unit."""
+
+    key: list[Token]
+    text: list[Token]
+    count: list[Token]
+
+
 @dataclass(slots=True, eq=False)
 class ImplicitRegion:
     """Lines of a table that has no headings. key: the column whose values start rows. text: the column of the item's name.
-    starts: the words of such values by page (its identity) and line number."""
+    starts: by page (its identity) and line number. counted: the column for counts with a price."""
 
     lines: list[tuple[PageLayout, int]]
     columns: list[Column]
     answers: Answers
     key: int
     text: int
-    starts: dict[tuple[int, int], list[Token]]
+    starts: dict[tuple[int, int], Entry]
+    counted: int | None = None
     x0: float = float("-inf")
     x1: float = float("inf")
 
@@ -104,12 +115,15 @@ def implicit_grid(region: ImplicitRegion, queries: Sequence[Query]) -> Grid:
 
 def _settle_key(cells: Cells, region: ImplicitRegion) -> None:
     """The key column holds the marking value and nothing else; other words there belong to the item's text."""
-    mark = region.starts.get((id(cells.page), cells.line), [])
-    own = set(map(id, mark))
+    entry = region.starts.get((id(cells.page), cells.line))
+    own = set(map(id, entry.key)) if entry else set()
     rest = [t for t in cells.cells.pop(region.key, []) if id(t) not in own]
     text = [t for t in cells.cells.pop(region.text, []) if id(t) not in own]
-    if mark:
-        cells.cells[region.key] = mark
+    if entry and entry.count and region.counted is not None:
+        cells.cells = {region.text: entry.text, region.key: entry.key, region.counted: entry.count}
+        return
+    if entry:
+        cells.cells[region.key] = entry.key
     if rest or text:
         cells.cells[region.text] = sorted([*rest, *text], key=lambda t: t.box.x0)
 

@@ -9,20 +9,25 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pagelift.evidence.dates import MONTHS
 from pagelift.layout import lexicon
 from pagelift.layout.lines import Line, PageLayout, Segment, Token
-from pagelift.layout.query import Query, split_name
+from pagelift.layout.query import Query, Table, split_name
 from pagelift.layout.table_columns import Column, kind_of
-from pagelift.layout.table_grid import Grid, ImplicitRegion, implicit_grid
+from pagelift.layout.table_counts import count_below, counted_price, name_above, split_count
+from pagelift.layout.table_grid import Entry, Grid, ImplicitRegion, implicit_grid
 from pagelift.layout.table_headers import FAMILIES
 from pagelift.layout.table_rows import is_stated_total, is_total
 from pagelift.layout.table_shared import Answers, is_amount, is_price, is_quantity
 
-_ITEMS = re.compile(r"item|line|entr|position|charge|transaction|booking|product|service|purchase|article|row|expense|session|order", re.I)
+_ITEMS = re.compile(
+    r"item|line|entr|position|charge|transaction|booking|product|service|purchase|article|row|expense|session|order"
+    r"|posten|zeile|artikel|buchung|produkt|ligne|produit|achat|regel|boeking|aankoop|righ[ae]|voci|articol|prodott|l[ií]nea|producto|compra",
+    re.I,
+)
 """Names of arrays that mean the entries of the document's one list."""
 Sort = Literal["amount", "period"]
 _AMOUNT = re.compile(
@@ -39,12 +44,15 @@ _PERIOD = re.compile(
 
 @dataclass(slots=True, eq=False)
 class Mark:
-    """The value of one entry. tokens: its words, at the left or the right end of the line."""
+    """The value of one entry. tokens: its words, at the left or the right end of the line. beside: the item's words, in the
+    same line or in the one above. count: the words of a count with a price per unit, in the same line or in the one below."""
 
     page: PageLayout
     line: int
     tokens: list[Token]
     sort: Sort
+    beside: list[Token]
+    count: list[Token] = field(default_factory=list)
 
     @property
     def left(self) -> float:
@@ -55,12 +63,14 @@ class Mark:
         return self.tokens[-1].box.x1
 
 
-def find_list(pages: Sequence[PageLayout], queries: Sequence[Query], name: str) -> Grid | None:
+def find_list(pages: Sequence[PageLayout], table: Table) -> Grid | None:
     """Entries that are marked by amounts or by dates and times, as the item's properties ask for; None below two entries.
 
-    name: the array's property name. A heading that says it limits the search; without one only names like "items" are served.
+    A heading that is the array's name limits the search; without one only names or descriptions like "items" are served.
     """
-    amount = next((i for i, q in enumerate(queries) if is_amount(q)), None)
+    queries = table.columns
+    name = table.path[-1] if table.path else "items"
+    amount = next((i for i, q in enumerate(queries) if is_amount(q) or is_price(q) or is_quantity(q)), None)
     moments = [i for i, q in enumerate(queries) if q.kind in ("date", "datetime", "time") or q.label & {"start", "end", "time"}]
     text = next((i for i, q in enumerate(queries) if q.kind in ("text", "name") and i not in moments), None)
     if text is None or (amount is None and not moments):
@@ -68,7 +78,7 @@ def find_list(pages: Sequence[PageLayout], queries: Sequence[Query], name: str) 
     sort: Sort = "amount" if amount is not None else "period"
     lines = [(p, i) for p in pages for i in range(len(p.lines))]
     section = _section(lines, lexicon.bag(split_name(name)))
-    if not section and not _ITEMS.search(name):
+    if not section and not _ITEMS.search(f"{name} {table.node.description}"):
         return None
     runs = list(_runs(section or lines, sort))
     best = max(runs, key=len, default=[])
@@ -157,9 +167,7 @@ def _outer(run: list[Mark]) -> list[Mark]:
 
 def _words_beside(mark: Mark) -> tuple[float, str]:
     """Left edge and text of what stands beside a mark."""
-    own = set(map(id, mark.tokens))
-    tokens = [t for s in mark.page.lines[mark.line].segments for t in s.tokens if id(t) not in own]
-    return (tokens[0].box.x0, " ".join(t.text for t in tokens)) if tokens else (mark.left, "")
+    return (mark.beside[0].box.x0, " ".join(t.text for t in mark.beside)) if mark.beside else (mark.left, "")
 
 
 def _by_edge(run: list[Mark]) -> Iterator[list[Mark]]:
@@ -175,13 +183,19 @@ def _by_edge(run: list[Mark]) -> Iterator[list[Mark]]:
 
 
 def _amount_mark(page: PageLayout, index: int) -> Mark | None:
-    """The amount at the end of a line that also has words before it."""
+    """The amount at the end of a line that also has words before it, or a count with a price and words in the line above."""
     tokens = [t for s in page.lines[index].segments for t in s.tokens]
+    if counted_price(" ".join(t.text for t in tokens)):
+        return None
     for size in (1, 2, 3):
         end = tokens[-size:]
-        before = tokens[:-size]
-        if _AMOUNT.fullmatch(" ".join(t.text for t in end)) and any(re.search(r"[^\W\d_]{2}", t.text) for t in before):
-            return Mark(page, index, end, "amount")
+        if not _AMOUNT.fullmatch(" ".join(t.text for t in end)):
+            continue
+        before, count = split_count(tokens[:-size])
+        if count and not before:
+            before = name_above(page, index)
+        if any(re.search(r"[^\W\d_]{2}", t.text) for t in before):
+            return Mark(page, index, end, "amount", before, count or count_below(page, index))
     return None
 
 
@@ -189,20 +203,28 @@ def _period_mark(page: PageLayout, index: int) -> Mark | None:
     """The date, time or period at the beginning or at the end of a line, with or without words beside it."""
     tokens = [t for s in page.lines[index].segments for t in s.tokens]
     for size in range(min(8, len(tokens)), 0, -1):
-        for end in (tokens[:size], tokens[-size:]):
+        for end, rest in ((tokens[:size], tokens[size:]), (tokens[-size:], tokens[:-size])):
             text = " ".join(t.text for t in end).strip(" ,;:|")
             if re.search(r"\d", text) and _PERIOD.fullmatch(text):
-                return Mark(page, index, end, "period")
+                return Mark(page, index, end, "period", rest)
     return None
 
 
 def _lines_of(run: list[Mark], within: Sequence[tuple[PageLayout, int]], more: int) -> list[tuple[PageLayout, int]]:
     """The lines from the first mark of every page to the last, and a few more below it."""
+    absorbed = {(id(m.page), t) for m in run for t in _absorbed(m)}
     found = []
     for page in dict.fromkeys(m.page for m in run):
         numbers = [m.line for m in run if m.page is page]
         found += [(p, i) for p, i in within if p is page and min(numbers) <= i < max(numbers) + more]
-    return found
+    return [(p, i) for p, i in found if (id(p), i) not in absorbed]
+
+
+def _absorbed(mark: Mark) -> Iterator[int]:
+    """The numbers of lines that only hold the words beside a mark, or its count."""
+    for tokens, other in ((mark.beside, mark.line - 1), (mark.count, mark.line + 1)):
+        if tokens and 0 <= other < len(mark.page.lines) and any(tokens[0] is t for s in mark.page.lines[other].segments for t in s.tokens):
+            yield other
 
 
 def _region(run: list[Mark], queries: Sequence[Query], within: Sequence[tuple[PageLayout, int]], text: int) -> ImplicitRegion:
@@ -210,7 +232,7 @@ def _region(run: list[Mark], queries: Sequence[Query], within: Sequence[tuple[Pa
     unit, sort = run[0].page.unit, run[0].sort
     lines = _lines_of(run, within, 3 if sort == "period" else 1)
     left, right = min(m.left for m in run), max(m.right for m in run)
-    beside = [t for m in run for s in m.page.lines[m.line].segments for t in s.tokens if t not in m.tokens]
+    beside = [t for m in run for t in m.beside]
     mark_first = bool(beside) and sum(t.box.x0 > left for t in beside) > 0.5 * len(beside)
     key = Column(None, left, right)
     key.kinds.update(["number" if sort == "amount" else "period"] * len(run))
@@ -230,8 +252,14 @@ def _region(run: list[Mark], queries: Sequence[Query], within: Sequence[tuple[Pa
         words.x1 = middle[0].x0 - 0.5 * unit
         columns[1:1] = middle
         key_at += len(middle)
-    answers = _answers(queries, run, columns, key_at, text_at, text)
-    return ImplicitRegion(lines, columns, answers, key_at, text_at, {(id(m.page), m.line): m.tokens for m in run})
+    counted = None
+    if any(m.count for m in run):
+        counted = len(columns)
+        columns.append(Column(None, right + unit, right + unit))  # nothing stands there: its cells are set from the marks
+    starts = {(id(m.page), m.line): Entry(m.tokens, m.beside if m.count else [], m.count) for m in run}
+    region = ImplicitRegion(lines, columns, Answers(), key_at, text_at, starts, counted)
+    _answer(queries, run, region, text)
+    return region
 
 
 def _column_behind(run: list[Mark]) -> Column | None:
@@ -250,7 +278,7 @@ def _numbers_between(run: list[Mark]) -> list[Column]:
     """Columns of numbers between the item's name and its amount, by their right edges."""
     clusters: list[list[Token]] = []
     for mark in run:
-        tokens = [t for s in mark.page.lines[mark.line].segments for t in s.tokens if t not in mark.tokens]
+        tokens = list(mark.beside)
         while tokens and kind_of(tokens[-1].text) in ("number", "percent") and len(tokens) > 1:
             token = tokens.pop()
             near = next((c for c in clusters if abs(c[0].box.x1 - token.box.x1) < 0.8 * mark.page.unit), None)
@@ -266,14 +294,22 @@ def _numbers_between(run: list[Mark]) -> list[Column]:
     return columns
 
 
-def _answers(queries: Sequence[Query], run: list[Mark], columns: list[Column], key: int, text_at: int, text: int) -> Answers:
-    answers = Answers()
+def _answer(queries: Sequence[Query], run: list[Mark], region: ImplicitRegion, text: int) -> None:
+    """Note in the region which of its columns answers which property. text: the first property that is a text."""
+    answers, columns = region.answers, region.columns
+    key, text_at, counted_at = region.key, region.text, region.counted
+    total = any(is_amount(q) for q in queries)
     middle = [i for i in range(len(columns)) if i not in (key, text_at) and columns[i].main_kind == "number"]
     for number, query in enumerate(queries):
         if is_amount(query):
             answers.chosen.setdefault(number, key)
+        elif counted_at is not None and (is_quantity(query) or (is_price(query) and (total or any(map(is_quantity, queries))))):
+            answers.chosen[number] = counted_at
+            answers.parts[number] = "count" if is_quantity(query) else "each"
         elif is_price(query) and middle:
             answers.chosen[number] = middle[-1]
+        elif is_price(query) and not total:
+            answers.chosen.setdefault(number, key)
         elif is_quantity(query):
             if len(middle) > 1 or (middle and not any(is_price(q) for q in queries)):
                 answers.chosen[number] = middle[0]
@@ -300,7 +336,6 @@ def _answers(queries: Sequence[Query], run: list[Mark], columns: list[Column], k
             answers.chosen[open_[0]] = text_at
             answers.parts[open_[0]] = "below"
             _order_names(queries, run, item, open_[0], answers)
-    return answers
 
 
 def _order_names(queries: Sequence[Query], run: list[Mark], first: int, second: int, answers: Answers) -> None:

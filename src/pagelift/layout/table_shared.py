@@ -11,7 +11,7 @@ from pagelift.layout.query import Query
 from pagelift.layout.table_columns import Cells, Column, amount_with_unit
 from pagelift.layout.table_headers import FAMILIES, label_match
 
-Part = Literal["low", "high", "unit", "flag", "below", "first", "last", "lead", "rest"]
+Part = Literal["low", "high", "unit", "flag", "below", "first", "last", "lead", "rest", "count", "each"]
 _RANGE = re.compile(
     r"\D{0,3}\d[\d.,]*\s?[-–—]\s?\d[\d.,]*\D{0,12}|[<>≤≥]\s?\d.*|(?:up to|bis|hasta|jusqu'à|under|over|unter|über)\s\d.*", re.I
 )

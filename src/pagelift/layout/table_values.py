@@ -17,6 +17,7 @@ from pagelift.layout.lines import PageLayout, Token
 from pagelift.layout.query import Query
 from pagelift.layout.table_assign import cell_number
 from pagelift.layout.table_columns import DAY_MONTH, DAY_MONTH_NAME, Column, amount_with_unit
+from pagelift.layout.table_counts import counted_price
 from pagelift.layout.table_grid import TEXT_KINDS, Grid
 from pagelift.layout.table_headers import label_match
 from pagelift.layout.table_rows import BARE_CODE, RawRow
@@ -233,7 +234,10 @@ def clock_text(text: str) -> str:
 
 
 def part_of(text: str, part: Part) -> str | None:
-    """One end of a range, or the unit or flag behind a number."""
+    """One end of a range, the count or the price of a counted price, or the unit or flag behind a number."""
+    if part in ("count", "each"):
+        counted = counted_price(text)
+        return counted[part == "each"] if counted else None
     if part in ("low", "high"):
         between = re.search(r"(-?\d[\d.,]*)\s?[-–—]\s?(-?\d[\d.,]*)", text)
         if between:

@@ -84,9 +84,7 @@ def find_table(pages: Sequence[PageLayout], table: Table, locale: Locale) -> Tab
         return _find_groups(pages, table, inner, locale)
     if not table.columns:
         return TableResult(reason="the items have no scalar properties")
-    grid = best_grid(pages, table.columns, _names(table), locale) or find_list(
-        pages, table.columns, table.path[-1] if table.path else "items"
-    )
+    grid = best_grid(pages, table.columns, _names(table), locale) or find_list(pages, table)
     if grid is None:
         return _find_pairs(pages, table, locale)
     reader = Reader(grid, table.columns, locale, document_years(pages, locale))
@@ -165,9 +163,11 @@ def _add_headings(grid: Grid, gaps: list[Heading], heads: list[dict[Path, Found]
 
 
 def _is_row(row: Row, grid: Grid, queries: Sequence[Query]) -> bool:
-    """Whether values from two columns were read, or from the only one that items of one or two properties need."""
+    """Whether values from two columns were read, or from the only one that items of one or two properties need. Of entries
+    without headings, which are found by a value that need not be asked for, the name is enough."""
     filled = {grid.answers.chosen.get(i, -1) for i, q in enumerate(queries) if q.path in row.cells}
-    return len(filled) > 1 or (len(filled) == 1 and len(queries) < 3)
+    named = grid.model.starts is not None and bool(filled & grid.model.texts)
+    return len(filled) > 1 or (len(filled) == 1 and len(queries) < 3) or named
 
 
 def _find_pairs(pages: Sequence[PageLayout], table: Table, locale: Locale) -> TableResult:
@@ -190,7 +190,7 @@ def _find_pairs(pages: Sequence[PageLayout], table: Table, locale: Locale) -> Ta
 def _find_groups(pages: Sequence[PageLayout], table: Table, inner: Table, locale: Locale) -> TableResult:
     """Entries with nested arrays: one table of inner rows, cut into groups by the headings between them."""
     names = _names(inner) | _names(table)
-    grid = best_grid(pages, inner.columns, names, locale) or find_list(pages, inner.columns, inner.path[-1])
+    grid = best_grid(pages, inner.columns, names, locale) or find_list(pages, inner)
     if grid is None:
         return TableResult(reason="no table with matching headings found for the nested entries")
     reader = Reader(grid, inner.columns, locale, document_years(pages, locale))
