@@ -10,7 +10,7 @@ import pytest
 from pagelift.core import Box, Json, PageContent, Word
 from pagelift.layout.lines import PageLayout, analyse_page
 from pagelift.layout.plan import plan
-from pagelift.layout.tables import Row, find_rows, find_table, find_tables
+from pagelift.layout.tables import Row, find_table, find_tables
 from pagelift.layout.values import infer_locale
 from pagelift.schema import Schema
 
@@ -57,7 +57,7 @@ def as_json(row: Row) -> dict[str, Json]:
 
 def read(definition: dict[str, Any], *pages: PageLayout) -> list[dict[str, Json]]:
     queries, tables = plan(Schema.load(definition).root)
-    return [as_json(r) for r in find_rows(pages, tables[0], infer_locale(pages, queries))]
+    return [as_json(r) for r in find_table(pages, tables[0], infer_locale(pages, queries)).rows]
 
 
 LINE_ITEM = {

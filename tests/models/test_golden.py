@@ -77,7 +77,7 @@ def test_pages_and_video(backend: str) -> None:
     for kind, part in zip(("image", "video"), features, strict=True):
         assert np.abs(to_numpy(part) - expected[f"{kind}_features"]).max() < TOLERANCE
     runs = [(config.image_token, grid) for grid in images]
-    runs += [(config.video_token, frame) for grid in videos for frame in grid.split_frames()]
+    runs += [(config.video_token, frame) for grid in videos for frame in [Grid(1, grid.rows, grid.columns)] * grid.frames]
     positions, after = prompt_positions(tokens, runs, 2)
     assert np.array_equal(positions, expected["positions"])
     assert after == expected["next_position"]

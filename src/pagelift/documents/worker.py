@@ -58,6 +58,7 @@ class Service:
         }
 
     def answer(self, request: Header, body: bytes) -> Reply:
+        """Carry out one request; what goes wrong with the document is a reply too, with "error" and "message"."""
         try:
             header, reply_body = self.operations[request["op"]](request, body)
         except DocumentError as error:
@@ -74,6 +75,7 @@ class Service:
         return {"ok": True} | header, reply_body
 
     def open(self, request: Header, body: bytes) -> Reply:
+        """Open the document at "path" or in the body, under the limits that the request states."""
         limits: dict[str, Any] = request["limits"]
         limit_memory(limits["worker_bytes"])
         source = request["path"] if request.get("path") else body

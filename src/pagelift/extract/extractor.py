@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, TypedDict, Unpack
-
-from pydantic import TypeAdapter, ValidationError
 
 from pagelift.core import ConfigError, EngineError, Extraction, ExtractionError, Limits, PageliftError, PagePictures
 from pagelift.documents import open_document
@@ -134,11 +131,8 @@ def _instance(schema: Schema, data: Any) -> tuple[Any, tuple[str, ...]]:
     """The data as an instance of the type that the schema came from, or None with a warning where nulls or its own checks prevent one."""
     if schema.model is None:
         return None, ()
-    try:
-        return TypeAdapter(schema.model).validate_json(json.dumps(data)), ()
-    except ValidationError as error:
-        where = ", ".join(".".join(map(str, problem["loc"])) for problem in error.errors()[:5])
-        return None, (f"no instance of {getattr(schema.model, '__name__', schema.model)} can be made, see: {where}",)
+    instance, reason = schema.to_model(data)
+    return instance, (f"no instance of {getattr(schema.model, '__name__', schema.model)} can be made, see: {reason}",) if reason else ()
 
 
 def extract(

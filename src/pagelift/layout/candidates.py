@@ -87,7 +87,7 @@ def page_candidates(page: PageLayout, locale: Locale) -> list[Candidate]:
     """All candidates of a page, in reading order per family."""
     found: list[Candidate] = []
     for line in page.lines:
-        if any(len(t.text) > MAX_WORD for s in line.segments for t in s.tokens):
+        if any(len(t.text) > MAX_WORD for t in line.tokens):
             found += [Candidate("text", s, 0, len(s.tokens), s.text) for s in line.segments]
             continue
         dates = _dates(line.segments, locale)

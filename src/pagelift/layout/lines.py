@@ -65,6 +65,10 @@ class Line:
     box: Box
     text: str
 
+    @property
+    def tokens(self) -> list[Token]:
+        return [t for s in self.segments for t in s.tokens]
+
 
 @dataclass(slots=True, eq=False)
 class PageLayout:

@@ -22,7 +22,7 @@ def drawn_boxes(page: PageLayout) -> list[tuple[Box, Token | None]]:
     if page.turned:
         return []
     squares = _squares(page.content.rules)
-    tokens = [t for line in page.lines for s in line.segments for t in s.tokens if len(t.text) == 1 and _CROSS.fullmatch(t.text)]
+    tokens = [t for line in page.lines for t in line.tokens if len(t.text) == 1 and _CROSS.fullmatch(t.text)]
     found = [(square, next((t for t in tokens if _inside(t.box, square)), None)) for square in squares]
     return found if any(token is not None for _, token in found) else []
 

@@ -34,7 +34,7 @@ def name_above(page: PageLayout, index: int) -> list[Token]:
     if index == 0 or page.lines[index].box.top - page.lines[index - 1].box.bottom > page.unit:
         return []
     line = page.lines[index - 1]
-    tokens = [t for s in line.segments for t in s.tokens]
+    tokens = line.tokens
     worded = any(re.search(r"[^\W\d_]{2}", t.text) for t in tokens) and not is_total(line.segments)
     return tokens if worded and not re.search(r"\d[.,]\d\d\D{0,3}$", tokens[-1].text) else []
 
@@ -43,6 +43,5 @@ def count_below(page: PageLayout, index: int) -> list[Token]:
     """The words of the line directly below, when it is a count with a price and nothing else."""
     if index + 1 == len(page.lines) or page.lines[index + 1].box.top - page.lines[index].box.bottom > page.unit:
         return []
-    tokens = [t for s in page.lines[index + 1].segments for t in s.tokens]
-    words, count = split_count(tokens)
+    words, count = split_count(page.lines[index + 1].tokens)
     return [] if words else count

@@ -124,7 +124,7 @@ def _names_enough(header: Header, needed: int, names: frozenset[str]) -> bool:
 
 
 def _may_be_header(line: Line) -> bool:
-    words = [t.text for s in line.segments for t in s.tokens]
+    words = [t.text for t in line.tokens]
     numbers = sum(bool(re.search(r"\d", w)) for w in words)
     lengthy = sum(len(s.tokens) > LONG_CELL for s in line.segments)
     return len(line.segments) <= MAX_CELLS and numbers <= 0.2 * len(words) and lengthy <= 0.3 * len(line.segments) and len(words) > 1

@@ -70,12 +70,12 @@ def find_list(pages: Sequence[PageLayout], table: Table) -> Grid | None:
     """
     queries = table.columns
     name = table.path[-1] if table.path else "items"
-    amount = next((i for i, q in enumerate(queries) if is_amount(q) or is_price(q) or is_quantity(q)), None)
+    priced = any(is_amount(q) or is_price(q) or is_quantity(q) for q in queries)
     moments = [i for i, q in enumerate(queries) if q.kind in ("date", "datetime", "time") or q.label & {"start", "end", "time"}]
     text = next((i for i, q in enumerate(queries) if q.kind in ("text", "name") and i not in moments), None)
-    if text is None or (amount is None and not moments):
+    if text is None or not (priced or moments):
         return None
-    sort: Sort = "amount" if amount is not None else "period"
+    sort: Sort = "amount" if priced else "period"
     lines = [(p, i) for p in pages for i in range(len(p.lines))]
     section = _section(lines, lexicon.bag(split_name(name)))
     if not section and not _ITEMS.search(f"{name} {table.node.description}"):
@@ -184,7 +184,7 @@ def _by_edge(run: list[Mark]) -> Iterator[list[Mark]]:
 
 def _amount_mark(page: PageLayout, index: int) -> Mark | None:
     """The amount at the end of a line that also has words before it, or a count with a price and words in the line above."""
-    tokens = [t for s in page.lines[index].segments for t in s.tokens]
+    tokens = page.lines[index].tokens
     if counted_price(" ".join(t.text for t in tokens)):
         return None
     for size in (1, 2, 3):
@@ -201,7 +201,7 @@ def _amount_mark(page: PageLayout, index: int) -> Mark | None:
 
 def _period_mark(page: PageLayout, index: int) -> Mark | None:
     """The date, time or period at the beginning or at the end of a line, with or without words beside it."""
-    tokens = [t for s in page.lines[index].segments for t in s.tokens]
+    tokens = page.lines[index].tokens
     for size in range(min(8, len(tokens)), 0, -1):
         for end, rest in ((tokens[:size], tokens[size:]), (tokens[-size:], tokens[:-size])):
             text = " ".join(t.text for t in end).strip(" ,;:|")
@@ -223,7 +223,7 @@ def _lines_of(run: list[Mark], within: Sequence[tuple[PageLayout, int]], more: i
 def _absorbed(mark: Mark) -> Iterator[int]:
     """The numbers of lines that only hold the words beside a mark, or its count."""
     for tokens, other in ((mark.beside, mark.line - 1), (mark.count, mark.line + 1)):
-        if tokens and 0 <= other < len(mark.page.lines) and any(tokens[0] is t for s in mark.page.lines[other].segments for t in s.tokens):
+        if tokens and 0 <= other < len(mark.page.lines) and any(tokens[0] is t for t in mark.page.lines[other].tokens):
             yield other
 
 

@@ -42,7 +42,7 @@ def _gutter(page: PageLayout, queries: Sequence[Query]) -> tuple[float, float] |
 
 
 def _take_apart(page: PageLayout, x: float, top: float) -> list[PageLayout]:
-    tokens = [t for line in page.lines for s in line.segments for t in s.tokens]
+    tokens = [t for line in page.lines for t in line.tokens]
     above = [t for t in tokens if t.box.center_y < top]
     left = [t for t in tokens if t.box.center_y >= top and t.box.center_x < x]
     right = [t for t in tokens if t.box.center_y >= top and t.box.center_x >= x]

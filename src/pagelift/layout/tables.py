@@ -56,11 +56,6 @@ class TableResult:
     score: float = 0.0
 
 
-def find_rows(pages: Sequence[PageLayout], table: Table, locale: Locale) -> list[Row]:
-    """The entries of one array of objects, in printed order; empty when no table fits."""
-    return find_table(pages, table, locale).rows
-
-
 def find_tables(pages: Sequence[PageLayout], tables: Sequence[Table], locale: Locale) -> list[TableResult]:
     """The entries of all arrays of objects of a schema. Two arrays never take the same lines: the better match keeps them."""
     results = [find_table(pages, table, locale) for table in tables]

@@ -37,7 +37,7 @@ class Locale:
 
 def infer_locale(pages: Sequence[PageLayout], queries: Sequence[Query] = ()) -> Locale:
     """Decimal mark, date order and currency from everything that is printed, and from what the schema states."""
-    texts = [t.text for p in pages for line in p.lines for s in line.segments for t in s.tokens]
+    texts = [t.text for p in pages for line in p.lines for t in line.tokens]
     stated = " ".join(q.description for q in queries if q.order)
     order = next((q.order for q in queries if q.order), None) or infer_order([line.text for p in pages for line in p.lines], stated)
     counts: Counter[str] = Counter()

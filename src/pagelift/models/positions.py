@@ -38,10 +38,6 @@ class Grid:
             raise EngineError(f"a grid of {self.rows} x {self.columns} patches cannot be merged {merge_size} x {merge_size}")
         return Grid(self.frames, self.rows // merge_size, self.columns // merge_size)
 
-    def split_frames(self) -> list[Grid]:
-        """One grid per frame, as a video's frames stand in the prompt."""
-        return [Grid(1, self.rows, self.columns)] * self.frames
-
 
 def text_positions(start: int, length: int) -> Integers:
     """Positions (3, length) of text tokens from `start` on."""

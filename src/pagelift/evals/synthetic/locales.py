@@ -58,10 +58,6 @@ class Locale:
     vat: str
     bank: tuple[str, int, int]
 
-    @property
-    def day_first(self) -> bool:
-        return self.code != "en-US"
-
 
 _EURO_AFTER = Money("EUR", "€", before=False, space=True)
 _EURO_BEFORE = Money("EUR", "€", before=True, space=True)
