@@ -1,5 +1,6 @@
-"""What an answer may look like: schema to grammar to masks, forced tokens, drafts."""
+"""What an answer may look like, and how it is drawn: schema to grammar to masks, forced tokens, drafts, sampling."""
 
 from pagelift.decoding.constraint import Allowed, Constraint
+from pagelift.decoding.sampling import Sampling, Token, sample
 
-__all__ = ["Allowed", "Constraint"]
+__all__ = ["Allowed", "Constraint", "Sampling", "Token", "sample"]

@@ -1,9 +1,9 @@
 """From prompts to answers: requests, the generation loop, and a checkpoint loaded with all that belongs to it."""
 
+from pagelift.decoding import Sampling, Token, sample
 from pagelift.runtime.loaded import Generation, LoadedModel, Piece, best_backend, load_model
 from pagelift.runtime.runner import Counters, Runner, Work
-from pagelift.runtime.sampling import Sampling, Token, sample
-from pagelift.runtime.sequences import FinishReason, Sequence
+from pagelift.runtime.sequences import FinishReason, Request, Sequence
 
 __all__ = [
     "Counters",
@@ -11,6 +11,7 @@ __all__ = [
     "Generation",
     "LoadedModel",
     "Piece",
+    "Request",
     "Runner",
     "Sampling",
     "Sequence",

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pagelift.backends import installed_backends, open_backend
+from pagelift.decoding import Constraint, Sampling, Token
 from pagelift.models import Model, open_model
 from pagelift.models.pictures import PictureProcessor, Video
 from pagelift.models.prompt import Prompt, PromptBuilder, user_turn
 from pagelift.runtime.runner import Runner
-from pagelift.runtime.sampling import Sampling, Token
-from pagelift.runtime.sequences import FinishReason
+from pagelift.runtime.sequences import FinishReason, Request
 from pagelift.weights import ChatTemplate, Message, TextStream, Tokenizer, find_model
 
 if TYPE_CHECKING:
@@ -89,9 +89,15 @@ class LoadedModel:
             messages = user_turn(messages, len(images), len(videos))
         return self.prompts.build(messages, images, videos, variables)
 
-    def stream(self, prompt: Prompt, sampling: Sampling | None = None) -> Generation:
-        """Start an answer: iterate over it to get it piece by piece. Raises EngineError when the prompt is too long."""
-        return Generation(self, prompt, sampling or Sampling())
+    def stream(
+        self, prompt: Prompt, sampling: Sampling | None = None, *, constraint: Constraint | None = None, hints: Sequence[str] = ()
+    ) -> Generation:
+        """Start an answer: iterate over it to get it piece by piece. Raises EngineError when the prompt is too long.
+
+        constraint: what the answer may look like; it is advanced, so each answer needs its own. hints: texts that the answer may
+        copy from, such as the words of each page in reading order; they make it faster and never change it.
+        """
+        return Generation(self, Request(prompt, sampling or Sampling(), constraint, tuple(hints)))
 
     def generate(
         self,
@@ -110,10 +116,10 @@ class LoadedModel:
 class Generation:
     """An answer being generated; an iterator of pieces. `cancel` ends it before the next token."""
 
-    def __init__(self, loaded: LoadedModel, prompt: Prompt, sampling: Sampling) -> None:
+    def __init__(self, loaded: LoadedModel, request: Request) -> None:
         self._turn = loaded.turn
         self._runner = Runner(loaded.model, loaded.tokenizer.stop_tokens)
-        self._sequence = self._runner.add(prompt, sampling)
+        self._sequence = self._runner.add(request.prompt, request.sampling, request.constraint, request.hints)
         self._stream = TextStream(loaded.tokenizer)
         self._pieces = self._run()
         self._parts: list[str] = []
@@ -145,6 +151,7 @@ class Generation:
         return {
             "prompt_tokens": len(self._sequence.prompt),
             "output_tokens": len(self._sequence.output),
+            "forced_tokens": sum(token.forced for token in self._sequence.output),
             "passes": counters.passes,
             "pictures": counters.pictures,
             "encode_s": round(counters.encode_s, 4),
@@ -161,7 +168,7 @@ class Generation:
     def _run(self) -> Iterator[Piece]:
         start = time.perf_counter()
         given = 0
-        while self._sequence.finish_reason is None:
+        while given < len(self._sequence.output) or self._sequence.finish_reason is None:
             with self._turn:
                 self._runner.step()
             self.seconds = time.perf_counter() - start

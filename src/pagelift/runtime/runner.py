@@ -12,13 +12,15 @@ from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from pagelift.backends import Ragged
 from pagelift.core.errors import ConfigError, EngineError
+from pagelift.decoding import Allowed, Constraint, Sampling, sample
+from pagelift.decoding.constraint import unpack_mask
 from pagelift.models import Model, PictureRows, Step
 from pagelift.models.prompt import Prompt
-from pagelift.runtime.sampling import Sampling, sample
-from pagelift.runtime.sequences import Sequence
+from pagelift.runtime.sequences import Request, Sequence
 
 STEP_TOKENS = 512
 
@@ -61,13 +63,16 @@ class Runner:
         if self.step_tokens < 1:
             raise ConfigError(f"step_tokens is {self.step_tokens!r}; give at least 1")
 
-    def add(self, prompt: Prompt, sampling: Sampling) -> Sequence:
+    def add(self, prompt: Prompt, sampling: Sampling, constraint: Constraint | None = None, hints: Many[str] = ()) -> Sequence:
         """Take on a prompt. Raises EngineError when it leaves no room for an answer in the model's context."""
         most = self.model.config.text.max_positions
         if len(prompt) >= most:
             raise EngineError(f"the prompt has {len(prompt)} tokens and the model's context {most}; give fewer or smaller pages")
-        sequence = Sequence(prompt, sampling, self.model.new_cache())
-        self.active.append(sequence)
+        request = Request(prompt, sampling, constraint, tuple(hints))
+        limit = min(sampling.max_tokens, most - len(prompt))
+        sequence = Sequence(request, self.model.new_cache(), limit, self.stop_tokens)
+        if sequence.finish_reason is None:
+            self.active.append(sequence)
         return sequence
 
     def cancel(self, sequence: Sequence) -> None:
@@ -114,14 +119,8 @@ class Runner:
         for item in work:
             item.sequence.computed += item.count
         for sequence, row in zip(ready, logits, strict=True):
-            token = sample(row, sequence.sampling, sequence.generator)
-            if token.id in self.stop_tokens:
-                sequence.finish_reason = "stop"
-                continue
-            sequence.output.append(token)
-            full = sequence.length >= self.model.config.text.max_positions
-            if full or len(sequence.output) >= sequence.sampling.max_tokens:
-                sequence.finish_reason = "length"
+            ids = None if sequence.constraint is None else _ids(sequence.constraint.allowed(), len(row))
+            sequence.advance(sample(row if ids is None else row[ids], sequence.sampling, sequence.generator, ids))
         self._drop_finished()
         return list(ready)
 
@@ -146,3 +145,7 @@ class Runner:
 
     def _drop_finished(self) -> None:
         self.active = [sequence for sequence in self.active if sequence.finish_reason is None]
+
+
+def _ids(allowed: Allowed, vocabulary: int) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(unpack_mask(allowed.mask, vocabulary)) if allowed.ids is None else allowed.ids

@@ -50,15 +50,23 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A generated token. logprob: natural logarithm of its probability at temperature 1. top: likeliest ids with theirs."""
+    """A generated token.
+
+    logprob: natural logarithm of its probability at temperature 1 among the tokens that were allowed; 0 for a forced token, about
+    which the model was not asked. top: likeliest ids with theirs.
+    """
 
     id: int
     logprob: float
     top: tuple[tuple[int, float], ...] = ()
+    forced: bool = False
 
 
-def sample(logits: Logits, sampling: Sampling, generator: np.random.Generator) -> Token:
-    """Choose a token by logits (vocabulary,). Raises EngineError when they are not numbers."""
+def sample(logits: Logits, sampling: Sampling, generator: np.random.Generator, ids: npt.NDArray[np.int64] | None = None) -> Token:
+    """Choose a token by logits, which are those of all tokens, or of the tokens `ids`, in ascending order.
+
+    Takes one number from the generator unless the temperature is 0. Raises EngineError when the logits are not numbers.
+    """
     with np.errstate(invalid="ignore"):  # infinities are found by their sum
         shifted = logits - logits.max()
         total = float(np.exp(shifted).sum(dtype=np.float64))
@@ -66,8 +74,12 @@ def sample(logits: Logits, sampling: Sampling, generator: np.random.Generator) -
         raise EngineError("the model's output is not a number; the weights are damaged or the backend is at fault")
     index = int(logits.argmax()) if sampling.temperature == 0 else _draw(shifted, sampling, generator)
     log_total = math.log(total)
-    top = tuple((k, float(shifted[k]) - log_total) for k in _likeliest(shifted, sampling.top_logprobs))
-    return Token(index, float(shifted[index]) - log_total, top)
+    top = tuple((_name(k, ids), float(shifted[k]) - log_total) for k in _likeliest(shifted, sampling.top_logprobs))
+    return Token(_name(index, ids), float(shifted[index]) - log_total, top)
+
+
+def _name(index: int, ids: npt.NDArray[np.int64] | None) -> int:
+    return index if ids is None else int(ids[index])
 
 
 def _draw(shifted: Logits, sampling: Sampling, generator: np.random.Generator) -> int:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagelift.core.errors import ConfigError, EngineError
-from pagelift.runtime import Sampling, sample
+from pagelift.decoding import Sampling, sample
 
 LOGITS = np.log(np.array([0.5, 0.3, 0.15, 0.05], np.float32))
 
