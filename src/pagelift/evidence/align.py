@@ -1,7 +1,7 @@
 """Values to words: which of the places where a value may be printed is the one it was read from.
 
 A place is taken from the words of the pages or not at all; no box is ever made up. Where a value is printed more than once, its
-neighbours in the JSON value, the name of its key beside it, and the order of rows decide.
+neighbours in the JSON value and the name of its key beside it decide; rows of arrays are placed together (`rows`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from pagelift.core import Box, Json, PageContent, Word
 from pagelift.evidence.places import PageIndex, Place, normalise
+from pagelift.evidence.rows import Leaf, Lines, place_rows
 
 OTHER_PAGE = 2000.0
 TAKEN = 400.0
@@ -20,16 +21,6 @@ COST = 500.0
 LABEL = 300.0
 BESIDE_PT, ABOVE_PT = 250.0, 30.0
 MOST_NEAR, MOST_COMPARED = 8, 300
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A scalar of a JSON value. parent: pointer of what it stands in. key: the name of its property, also for entries of arrays."""
-
-    pointer: str
-    value: Json
-    parent: str
-    key: str
 
 
 def align(data: Json, pages: Sequence[PageContent]) -> dict[str, Place]:
@@ -47,21 +38,34 @@ def align(data: Json, pages: Sequence[PageContent]) -> dict[str, Place]:
         if known[key]:
             choices.append((leaf, known[key]))
     chooser = _Chooser(indexes)
-    for leaf, places in sorted(choices, key=lambda choice: len(choice[1]) > 1):  # what is printed once anchors the rest
+    in_rows = [choice for choice in choices if choice[0].row]
+    rows = place_rows(in_rows, Lines(indexes)) if in_rows else {}
+    for leaf, _ in in_rows:
+        if leaf.pointer in rows:
+            chooser.take(leaf, rows[leaf.pointer])
+    alone = [choice for choice in choices if not choice[0].row]
+    for leaf, places in sorted(alone, key=lambda choice: len(choice[1]) > 1):  # what is printed once anchors the rest
         chooser.choose(leaf, places)
-    return {leaf.pointer: chooser.chosen[leaf.pointer] for leaf, _ in choices}
+    return {leaf.pointer: chooser.chosen[leaf.pointer] for leaf, _ in choices if leaf.pointer in chooser.chosen}
 
 
-def leaves(data: Json, pointer: str = "", parent: str = "", key: str = "") -> Iterator[Leaf]:
+def leaves(data: Json) -> Iterator[Leaf]:
     """The scalars of a JSON value, in its order."""
+    return _leaves(data, Leaf("", None, "", ""))
+
+
+def _leaves(data: Json, at: Leaf) -> Iterator[Leaf]:
+    """The scalars below a place. at: the place, as if it were a scalar."""
     if isinstance(data, dict):
         for name, value in data.items():
-            yield from leaves(value, f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}", pointer, name)
+            step = "/" + name.replace("~", "~0").replace("/", "~1")
+            yield from _leaves(value, Leaf(at.pointer + step, None, at.pointer, name, at.row, at.column + step))
     elif isinstance(data, list):
         for index, value in enumerate(data):
-            yield from leaves(value, f"{pointer}/{index}", pointer, key)
+            pointer = f"{at.pointer}/{index}"
+            yield from _leaves(value, Leaf(pointer, None, at.pointer, at.key, pointer, at.column + "/*"))
     else:
-        yield Leaf(pointer, data, parent, key)
+        yield replace(at, value=data)
 
 
 class _Chooser:
@@ -76,9 +80,13 @@ class _Chooser:
     def choose(self, leaf: Leaf, places: Sequence[Place]) -> None:
         near = self._by_parent.setdefault(leaf.parent, [])
         best = self._best(leaf, places, near[-MOST_NEAR:]) if len(places) > 1 else places[0]
-        self.chosen[leaf.pointer] = best
-        near.append(best)
-        self._taken.add(_use(leaf, best))
+        self.take(leaf, best)
+
+    def take(self, leaf: Leaf, place: Place) -> None:
+        """Settle the place of a value."""
+        self.chosen[leaf.pointer] = place
+        self._by_parent.setdefault(leaf.parent, []).append(place)
+        self._taken.add(_use(leaf, place))
 
     def _best(self, leaf: Leaf, places: Sequence[Place], near: Sequence[Place]) -> Place:
         pages = {place.page for place in near}
@@ -112,7 +120,7 @@ class _Labels:
 
 def _use(leaf: Leaf, place: Place) -> tuple[str, tuple[int, ...]]:
     """What two rows of an array must not share: the same words for the same property."""
-    return re.sub(r"/\d+(?=/|$)", "/*", leaf.pointer), tuple(id(word) for word in place.words)
+    return leaf.column, tuple(id(word) for word in place.words)
 
 
 def _before(label: Box, box: Box) -> bool:

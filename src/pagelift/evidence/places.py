@@ -59,6 +59,7 @@ class PageIndex:
 
     def __init__(self, content: PageContent) -> None:
         self.number = content.number
+        self.width_pt = content.width_pt
         self.lines = _lines(content.words)
         self._streams = [_Stream(content.words), _Stream([word for line in self.lines for word in line])]
         self._mark = infer_mark(word.text for word in content.words)
