@@ -1,6 +1,7 @@
 """What an answer may look like, and how it is drawn: schema to grammar to masks, forced tokens, drafts, sampling."""
 
 from pagelift.decoding.constraint import Allowed, Constraint
+from pagelift.decoding.partial import Partial, parse_partial
 from pagelift.decoding.sampling import Sampling, Token, sample
 
-__all__ = ["Allowed", "Constraint", "Sampling", "Token", "sample"]
+__all__ = ["Allowed", "Constraint", "Partial", "Sampling", "Token", "parse_partial", "sample"]
