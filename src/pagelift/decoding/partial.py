@@ -160,8 +160,7 @@ class _Reader:
             if value is not None:
                 return value
             self._stop(pointer, _decoded(self.text[begin + 1 :]))
-        for word, meaning in _AFTER_NUMBER = ",]} \t\r\n"
-_WORDS:
+        for word, meaning in _WORDS:
             if self.text.startswith(word, self.at):
                 self.at += len(word)
                 return meaning
