@@ -55,6 +55,11 @@ def test_words_outside_the_thesaurus_stand_for_themselves() -> None:
     assert not only_label_words("4711")
 
 
+def test_a_part_of_a_compound_gives_all_its_concepts() -> None:
+    """It gave only the one that a set held first, so results changed from run to run."""
+    assert bag("Zahlbetrag") <= bag("Restzahlbetrag")
+
+
 @patient
 @given(st.text(max_size=60))
 def test_any_text_has_a_bag(text: str) -> None:

@@ -29,7 +29,8 @@ STOP = frozenset(
 
 
 @functools.cache
-def _words() -> tuple[dict[str, frozenset[str]], tuple[tuple[str, str], ...]]:
+def _words() -> tuple[dict[str, frozenset[str]], tuple[tuple[str, frozenset[str]], ...]]:
+    """Words with their concepts, and those that may be part of a compound, long ones first."""
     table: dict[str, set[str]] = {}
     text = resources.files("pagelift.layout").joinpath("thesaurus.txt").read_text(encoding="utf-8")
     for row in text.replace("\n ", " ").splitlines():
@@ -37,11 +38,11 @@ def _words() -> tuple[dict[str, frozenset[str]], tuple[tuple[str, str], ...]]:
             concept, _, words = row.partition(": ")
             for word in [concept, *words.split()]:
                 table.setdefault(word, set()).add(concept)
-    parts = tuple((w, c) for w, cs in table.items() if len(w) >= 5 and w.isalpha() for c in cs)
+    parts = sorted(((w, frozenset(cs)) for w, cs in table.items() if len(w) >= 5 and w.isalpha()), key=lambda p: -len(p[0]))
     for concepts in table.values():
         if concepts & _ALSO_NUMBER:
             concepts.add("number")  # "Employee code" answers employee_number
-    return {w: frozenset(c) for w, c in table.items()}, parts
+    return {w: frozenset(c) for w, c in table.items()}, tuple(parts)
 
 
 _ALSO_NUMBER = frozenset({"code", "reference", "identification"})
@@ -77,9 +78,9 @@ def word_concepts(word: str) -> frozenset[str]:
             found |= table[piece]
     if len(word) >= 7:
         rest = word
-        for part, concept in sorted(parts, key=lambda p: -len(p[0])):
+        for part, concepts in parts:
             if part in rest:
-                found.add(concept)
+                found |= concepts
                 if len(part) >= 6:
                     rest = rest.replace(part, " ")
     if not found:
