@@ -19,7 +19,8 @@ from pagelift import ConfigError, EngineError, Extraction, Extractor, InvalidOut
 from pagelift.documents import open_document
 from pagelift.extract import ENGINES, LocalModel, load_engine
 from pagelift.extract import settings as local_settings
-from pagelift.extract.answers import confidences, parse_answer, value_spans
+from pagelift.extract.answers import confidences, inexact_numbers, parse_answer, parse_cut, value_spans
+from pagelift.extract.plan import Budget
 from pagelift.extract.prompts import OWN_WORDING, extraction_prompt, fit, page_picture, read_template
 from pagelift.extract.vlm import VlmEngine
 from pagelift.weights import hub
@@ -101,10 +102,22 @@ def test_an_answer_that_is_not_json_is_an_error_with_the_answer(answer: str, tol
     assert caught.value.raw == answer
 
 
-def test_a_truncated_answer_is_an_error_even_if_it_is_json(pdf: Callable[..., bytes]) -> None:
-    with pytest.raises(InvalidOutput, match="truncated after 2 tokens") as caught:
-        run("{}    ", pdf, max_tokens=2)
-    assert caught.value.raw == "{}"
+def test_a_truncated_answer_keeps_what_was_complete_and_says_what_was_not_reached(pdf: Callable[..., bytes]) -> None:
+    text = json.dumps(ANSWER)
+    loaded = scripted(text)
+    tokens = len(loaded.tokenizer.encode(text[: text.index("1234.5") + 4]))
+    result = Extractor(SCHEMA, VlmEngine(loaded, budget=Budget(answer_tokens=tokens, follow_ups=0))).extract(pdf(LINES))
+    assert result.data == {"number": "A-17", "total": None, "paid": None, "note": None, "rows": []}
+    assert result.metadata["truncated"] is True
+    assert any("cut off at /total" in warning for warning in result.warnings)
+    assert {pointer: field.status for pointer, field in result.fields.items()} == {
+        "/number": "found",
+        "/total": "not_attempted",
+        "/paid": "not_attempted",
+        "/note": "not_attempted",
+        "/rows": "not_attempted",
+    }
+    assert all("cut off" in result.fields[pointer].reason for pointer in ("/total", "/rows"))
 
 
 def test_white_space_around_the_answer_does_not_matter(pdf: Callable[..., bytes]) -> None:
@@ -132,10 +145,58 @@ def test_spans_are_the_text_of_the_values(data: Any, indent: int | None, plain: 
     assert parse_answer(text) == data
 
 
+@given(JSON, st.data())
+def test_a_beginning_gives_what_was_complete(data: Any, draw: st.DataObject) -> None:
+    text = json.dumps(data)
+    cut = parse_cut(text[: draw.draw(st.integers(0, len(text)))])
+    for pointer, (start, end) in cut.spans.items():
+        value, here = data, cut.value
+        for step in pointer.split("/")[1:]:
+            key: Any = int(step) if isinstance(value, list) else step.replace("~1", "/").replace("~0", "~")
+            value, here = value[key], here[key]
+        assert here == value == json.loads(text[start:end])
+    assert cut.value == data or cut.path is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "path"),
+    [
+        ('{"a": 1', {}, ("a",)),
+        ('{"a": 1, "b": "x', {"a": 1}, ("b",)),
+        ('{"a": 1, "b', {"a": 1}, ()),
+        ('{"a": [{"b": 1, "c": tr', {"a": [{"b": 1}]}, ("a", 0, "c")),
+        ('{"a": [{"b": 1}, ', {"a": [{"b": 1}]}, ("a", 1)),
+        ('{"a": [{"b": 1}', {"a": [{"b": 1}]}, ("a", 1)),
+        ('{"a": "x\\', {}, ("a",)),
+        ('{"a": true', {"a": True}, ()),
+        ('{"a": true} ', {"a": True}, None),
+    ],
+)
+def test_where_an_answer_was_cut_off(text: str, value: Any, path: Any) -> None:
+    cut = parse_cut(text)
+    assert (cut.value, cut.path) == (value, path)
+
+
+@pytest.mark.parametrize("text", ["Well, {", '{"a": 1} and', '{"a" 1', '{"a": 1 "b"', "[1 2", '{"a": 1, "a": 2', "[nul, 1"])
+def test_a_beginning_of_no_json_is_an_error(text: str) -> None:
+    with pytest.raises(InvalidOutput, match="not JSON"):
+        parse_cut(text)
+
+
+def test_numbers_that_lose_digits_are_told(pdf: Callable[..., bytes]) -> None:
+    text = '{"a": 0.1, "b": 1234567890.12345678901, "c": 12345678901234567890123, "d": "1234567890.12345678901"}'
+    assert inexact_numbers(text, value_spans(text)) == {"/b": "1234567890.12345678901"}
+    field = run('{"total": 1234567890.12345678901}', pdf).fields["/total"]
+    assert "1234567890.12345678901" in field.reason
+
+
 def test_confidence_is_the_mean_probability_of_a_values_tokens() -> None:
     pieces = [('{"a', -9.0), ('": ', -9.0), ("12", -0.1), ("3", -0.3), (", ", -9.0), ('"b": tr', -0.5), ("", -0.7), ("ue}", -0.6)]
     found = confidences({"/a": (6, 9), "/b": (16, 20)}, pieces)
     assert found == pytest.approx({"/a": 2.718281828**-0.2, "/b": 2.718281828**-0.6})
+    forced = [(text, None if logprob == -0.3 else logprob) for text, logprob in pieces]
+    assert confidences({"/a": (6, 9)}, forced) == pytest.approx({"/a": 2.718281828**-0.1})
+    assert confidences({"/a": (0, 1)}, [("7", None)]) == {"/a": 1.0}
 
 
 def test_pages_are_shown_in_the_size_that_lift_is_used_to(pdf: Callable[..., bytes], tmp_path: Path) -> None:

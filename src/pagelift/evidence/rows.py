@@ -16,13 +16,15 @@ from pagelift.evidence.places import PageIndex, Place
 
 NEAR = 3
 """A row's values are looked for on so many lines around its own line."""
+NEARBY = (1.0, 0.35, 0.2, 0.1)
+"""What a value so many lines away speaks for a line; words nearby may belong to the row above or below."""
 FAR = 8
 """Short values are not taken from lines farther away than this; they are printed everywhere."""
 SHORT = 2
 BACKWARD = 1.2
 """What it costs, in values on their line, when a row stands above the one before it."""
 PER_LINE = 0.004
-TAKEN = 3.0
+TAKEN = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def _anchors(row: _Row, lines: Lines, single: bool) -> list[tuple[float, float]]
         for place in places:
             line, gain = lines.line(place), weight * (1.0 - 0.1 * min(place.cost, 5.0))
             for distance in range(-NEAR, NEAR + 1):
-                part = gain * (1.0 - 0.2 * abs(distance)) if distance else gain
+                part = gain * NEARBY[abs(distance)]
                 if part > here.get(line + distance, 0.0):
                     here[line + distance] = part
         for line, part in here.items():

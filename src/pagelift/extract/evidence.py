@@ -1,4 +1,4 @@
-"""A field of evidence for every scalar and every empty array of a result, whatever the engine left out."""
+"""A field of evidence for every scalar and every empty array: of a model's answer, and of a result, whatever the engine left out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pagelift.core import Field, Json, Proposal, Status
+from pagelift.evidence.align import leaves
+from pagelift.evidence.places import Place
+from pagelift.evidence.rows import Leaf
 from pagelift.schema import Dropped
 
 GIVEN: tuple[Status, ...] = ("found", "unverified")
@@ -72,3 +75,23 @@ def _field(pointer: str, value: Json, proposed: Field | None, drop: Dropped | No
         reason = proposed.reason or "what was read does not fit the schema"
         return replace(proposed, pointer=pointer, value=value, status="unreadable", confidence=0.0, reason=reason)
     return replace(proposed, pointer=pointer, value=value)
+
+
+def answered_fields(data: Json, places: Mapping[str, Place], probabilities: Mapping[str, float]) -> dict[str, Field]:
+    """Evidence for every scalar and empty array of a model's answer, by JSON Pointer. places: where values are printed."""
+    found = {leaf.pointer: _answered(leaf, places.get(leaf.pointer), probabilities.get(leaf.pointer, 0.0)) for leaf in leaves(data)}
+    for pointer, probability in probabilities.items():
+        if pointer not in found:
+            found[pointer] = Field(pointer, [], "absent", confidence=probability, reason="the model gives no entries")
+    return found
+
+
+def _answered(leaf: Leaf, place: Place | None, probability: float) -> Field:
+    if leaf.value is None:
+        return Field(leaf.pointer, None, "absent", confidence=probability, reason="the model gives null")
+    if place is None:
+        told = isinstance(leaf.value, bool)
+        reason = "the model's judgement; yes and no are not located" if told else "given by the model, not located on the pages"
+        return Field(leaf.pointer, leaf.value, "unverified", confidence=probability, reason=reason)
+    boxes = place.boxes
+    return Field(leaf.pointer, leaf.value, "found", place.raw, place.page, place.box, boxes if len(boxes) > 1 else (), probability)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,9 +40,28 @@ MAX_AREA_PX = 1088 * 1408
 MIN_AREA_PX = 1408 * 28
 
 
-def extraction_prompt(schema: Json, template: str) -> str:
-    """`template` with the schema as given, as JSON indented by two spaces, in the place of {schema}."""
-    return template.replace(PLACE, json.dumps(schema, indent=2))
+def extraction_prompt(schema: Json, template: str, notes: Sequence[str] = ()) -> str:
+    """`template` with the schema as given, as JSON indented by two spaces, in the place of {schema}; notes become further lines."""
+    return "\n".join([template.replace(PLACE, json.dumps(schema, indent=2)), *notes])
+
+
+def part_notes(numbers: Sequence[int], page_count: int | None, after: Mapping[str, Sequence[Json]]) -> list[str]:
+    """What a model is told when it is asked about a part: which pages these are, and behind which entries a list goes on.
+
+    numbers: of the pages shown. page_count: of the document, None when all of it is shown. after: see `Question`.
+    """
+    notes = []
+    if page_count is not None and numbers:
+        notes.append(
+            f"- These are pages {numbers[0]} to {numbers[-1]} of a longer document. Give only what these pages state, and null or an "
+            "empty list for the rest."
+        )
+    for pointer, entries in after.items():
+        known = json.dumps(entries, ensure_ascii=False)
+        notes.append(
+            f"- The first entries of the list {pointer} are known already, the last of them are {known}. Give only the ones behind."
+        )
+    return notes
 
 
 def read_template(file: Path | None = None) -> tuple[str, str]:
@@ -66,14 +86,27 @@ def page_picture(page: ReadablePage) -> Image:
     """
     from PIL import Image
 
-    content, native_dpi = page.content, getattr(page, "native_dpi", None)
-    short_pt = max(1.0, min(content.width_pt, content.height_pt))
-    picture = page.image(min(MAX_DPI, native_dpi or max(MIN_DPI, 72 * MIN_SIDE_PX / short_pt)))
+    native_dpi: float | None = getattr(page, "native_dpi", None)
+    picture = page.image(_dpi(page))
     if native_dpi and min(picture.size) < MIN_SIDE_PX:
         scale = MIN_SIDE_PX / min(picture.size)
         picture = picture.resize((int(picture.width * scale), int(picture.height * scale)), Image.Resampling.LANCZOS)
     size = fit(*picture.size)
     return picture if size == picture.size else picture.resize(size, Image.Resampling.LANCZOS)
+
+
+def picture_size(page: ReadablePage) -> tuple[int, int]:
+    """Width and height in pixels of `page_picture`, or nearly so, without drawing it."""
+    content, dpi = page.content, _dpi(page)
+    sides = [max(1.0, round(side * dpi / 72)) for side in (content.width_pt, content.height_pt)]
+    grow = max(1.0, MIN_SIDE_PX / min(sides)) if getattr(page, "native_dpi", None) else 1.0
+    return fit(*(int(side * grow) for side in sides))
+
+
+def _dpi(page: ReadablePage) -> float:
+    native: float | None = getattr(page, "native_dpi", None)
+    short_pt = max(1.0, min(page.content.width_pt, page.content.height_pt))
+    return min(MAX_DPI, native or max(MIN_DPI, 72 * MIN_SIDE_PX / short_pt))
 
 
 def fit(width: int, height: int) -> tuple[int, int]:

@@ -2,72 +2,93 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pagelift.core import EngineError, Field, InvalidOutput, Json, PageContent, Proposal
-from pagelift.evidence.align import Leaf, align, leaves
-from pagelift.evidence.places import Place
-from pagelift.extract.answers import confidences, parse_answer, value_spans
-from pagelift.extract.prompts import extraction_prompt, page_picture, read_template
+from pagelift.core import EngineError, Proposal
+from pagelift.extract.conduct import extract_by_asking
+from pagelift.extract.plan import Budget
+from pagelift.extract.prompts import extraction_prompt, part_notes, read_template
+from pagelift.extract.questions import Question, Reply
 from pagelift.extract.settings import LocalModel, choose_model
 
 if TYPE_CHECKING:
     from pagelift.extract.engines import ExtractOptions, ReadablePage
-    from pagelift.runtime import Generation, LoadedModel
+    from pagelift.runtime import LoadedModel
     from pagelift.schema import Schema
-
-MAX_TOKENS = 12_288
 
 
 class VlmEngine:
-    """Asks a model once for the whole document.
+    """Asks a local model for the whole document, or for parts of it where it is long.
 
     model: a loaded model, a checkpoint folder or the id of a cached model. prompt: a file with the prompt's text, {schema} in it.
-    max_tokens: of the answer. Raises WeightsError, EngineError, ConfigError.
+    Raises WeightsError, EngineError, ConfigError.
     """
 
     name = "vlm"
 
     def __init__(
-        self, model: str | Path | LoadedModel, backend: str = "auto", prompt: str | Path | None = None, max_tokens: int = MAX_TOKENS
+        self,
+        model: str | Path | LoadedModel,
+        backend: str = "auto",
+        prompt: str | Path | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        from pagelift.runtime import Sampling, load_model
+        from pagelift.runtime import load_model
 
         self._template, self._wording = read_template(Path(prompt) if prompt else None)
-        self._sampling = Sampling(max_tokens=max_tokens)
+        self.budget = budget or Budget()
         self.model = load_model(model, backend) if isinstance(model, str | Path) else model
 
     def extract(self, pages: Iterable[ReadablePage], schema: Schema, options: ExtractOptions) -> Proposal:  # noqa: ARG002
-        """Values for all properties. Raises InvalidOutput, with the answer, when it is cut off or not JSON; EngineError, DocumentError."""
-        start = time.perf_counter()
-        contents: list[PageContent] = []
-        pictures = []
-        for page in pages:
-            contents.append(page.content)
-            pictures.append(page_picture(page))
-        if not pictures:
-            raise EngineError("there is no page to read")
-        read = time.perf_counter()
-        prompt = self.model.prompt(extraction_prompt(schema.original, self._template), pictures)
-        answer = self.model.stream(prompt, self._sampling)
-        pieces = [(piece.text, piece.token.logprob) for piece in answer if piece.token]
-        data = self._parse(answer)
-        aligned = time.perf_counter()
-        fields = make_fields(data, align(data, contents), confidences(value_spans(answer.text), pieces))
-        metadata = {"model": self.model.name, "backend": self.model.backend, "wording": self._wording, "words_s": round(read - start, 4)}
-        metadata |= answer.metadata | {"align_s": round(time.perf_counter() - aligned, 4)}
-        warnings = tuple(f"page {content.number}: {warning}" for content in contents for warning in content.warnings)
-        return Proposal(data, fields, warnings, metadata)
+        """Values for all properties. Raises InvalidOutput, with the answer, when it is not JSON; EngineError, DocumentError."""
+        asker = LocalAsker(self.model, self._template, self.budget.answer_tokens)
+        proposal = extract_by_asking(pages, schema, asker, self.budget)
+        metadata = {"model": self.model.name, "backend": self.model.backend, "wording": self._wording}
+        return Proposal(proposal.data, proposal.fields, proposal.warnings, metadata | dict(proposal.metadata))
 
-    def _parse(self, answer: Generation) -> Json:
-        if answer.finish_reason == "length":
-            count = len(answer.tokens)
-            raise InvalidOutput(f"the model's answer is truncated after {count} tokens; raise max_tokens or give fewer pages", answer.text)
-        return parse_answer(answer.text)
+
+class LocalAsker:
+    """Asks a loaded model, one question after the other."""
+
+    def __init__(self, model: LoadedModel, template: str, answer_tokens: int) -> None:
+        from pagelift.runtime import Sampling
+
+        self._model = model
+        self._template = template
+        self._sampling = Sampling(max_tokens=answer_tokens)
+
+    @property
+    def context(self) -> int:
+        return self._model.model.config.text.max_positions
+
+    def prompt_text(self, question: Question) -> str:
+        notes = part_notes([page.number for page in question.pages], question.page_count, question.after)
+        return extraction_prompt(question.schema.original, self._template, notes)
+
+    def text_tokens(self, text: str) -> int:
+        return len(self._model.tokenizer.encode(text))
+
+    def picture_tokens(self, width_px: int, height_px: int) -> int:
+        from pagelift.models.pictures import picture_size
+
+        if self._model.processor is None:
+            raise EngineError(f"{self._model.name} is a text-only checkpoint; it cannot read pages")
+        settings = self._model.processor.image
+        height, width = picture_size(height_px, width_px, settings) if settings.resize else (height_px, width_px)
+        return height * width // settings.factor**2
+
+    def ask(self, question: Question) -> Reply:
+        prompt = self._model.prompt(self.prompt_text(question), [page.picture() for page in question.pages])
+        hints = [line for page in question.pages for line in page.lines]
+        answer = self._model.stream(prompt, self._sampling, hints=hints)
+        pieces = tuple((piece.text, None if piece.token.forced else piece.token.logprob) for piece in answer if piece.token)
+        return Reply(answer.text, answer.finish_reason == "length", pieces, answer.metadata)
+
+    def ask_all(self, questions: Iterable[Question]) -> Iterator[Reply]:
+        return map(self.ask, questions)
 
 
 def local_engine(asked: LocalModel) -> VlmEngine:
@@ -85,23 +106,3 @@ def local_engine(asked: LocalModel) -> VlmEngine:
 def _load(model: str, backend: str, prompt: str | None) -> VlmEngine:
     """Extractors for several schemas share the weights."""
     return VlmEngine(model, backend, prompt)
-
-
-def make_fields(data: Json, places: Mapping[str, Place], probabilities: Mapping[str, float]) -> dict[str, Field]:
-    """Evidence for every scalar and empty array of a model's answer, by JSON Pointer."""
-    found = {leaf.pointer: _field(leaf, places.get(leaf.pointer), probabilities.get(leaf.pointer, 0.0)) for leaf in leaves(data)}
-    for pointer, probability in probabilities.items():
-        if pointer not in found:
-            found[pointer] = Field(pointer, [], "absent", confidence=probability, reason="the model gives no entries")
-    return found
-
-
-def _field(leaf: Leaf, place: Place | None, probability: float) -> Field:
-    if leaf.value is None:
-        return Field(leaf.pointer, None, "absent", confidence=probability, reason="the model gives null")
-    if place is None:
-        told = isinstance(leaf.value, bool)
-        reason = "the model's judgement; yes and no are not located" if told else "given by the model, not located on the pages"
-        return Field(leaf.pointer, leaf.value, "unverified", confidence=probability, reason=reason)
-    boxes = place.boxes
-    return Field(leaf.pointer, leaf.value, "found", place.raw, place.page, place.box, boxes if len(boxes) > 1 else (), probability)

@@ -1,0 +1,106 @@
+"""What a long document or a wide schema is divided into, decided before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from pagelift.core import ConfigError, Json
+from pagelift.extract.fields import Group, field_groups, restrict
+from pagelift.extract.questions import Asker, Question, SeenPage
+from pagelift.schema import Schema
+from pagelift.schema import keywords as kw
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a single question may hold. Raises ConfigError for numbers out of range.
+
+    prompt_tokens: of pages and text; less when the model's context is smaller. answer_tokens: of one answer. fields: scalars asked
+    for at once, those of lists counted three times. overlap_pages: how many pages neighbouring windows share. follow_ups: how often
+    an answer that was cut off is continued.
+    """
+
+    prompt_tokens: int = 118_784
+    answer_tokens: int = 12_288
+    fields: int = 240
+    overlap_pages: int = 1
+    follow_ups: int = 12
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value, least = getattr(self, f.name), 0 if f.name in ("overlap_pages", "follow_ups") else 1
+            if type(value) is not int or value < least:
+                raise ConfigError(f"{f.name} is {value!r}; give a whole number from {least}")
+
+
+Window = tuple[int, ...]
+"""Indexes of neighbouring pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The questions that will be asked: every group of fields about every window of pages, windows first.
+
+    tokens: about how many the prompt for each window takes. limit: how many it may take.
+    """
+
+    pages: tuple[SeenPage, ...]
+    schema: Schema
+    windows: tuple[Window, ...]
+    groups: tuple[Group, ...]
+    tokens: tuple[int, ...]
+    limit: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything is asked at once."""
+        return len(self.windows) == 1 and len(self.groups) == 1
+
+    def question(self, window: Window, group: Group) -> Question:
+        count = len(self.pages) if len(self.windows) > 1 else None
+        return Question(restrict(self.schema, group), tuple(self.pages[k] for k in window), count)
+
+    def to_dict(self) -> dict[str, Json]:
+        """For the metadata of a result: page numbers of each window and pointers of each group."""
+        return {
+            "questions": len(self.windows) * len(self.groups),
+            "windows": [[self.pages[k].number for k in window] for window in self.windows],
+            "groups": [[kw.join("", *path) for path in group] for group in self.groups],
+            "prompt_tokens": list(self.tokens),
+            "prompt_tokens_limit": self.limit,
+        }
+
+
+def make_plan(pages: Sequence[SeenPage], schema: Schema, asker: Asker, budget: Budget) -> Plan:
+    """The smallest number of questions whose prompts stay within the budget; a page that is too large alone is asked alone."""
+    groups = field_groups(schema, budget.fields)
+    text = max(asker.text_tokens(asker.prompt_text(Question(restrict(schema, group), (), len(pages)))) for group in groups)
+    limit = budget.prompt_tokens
+    if asker.context is not None:
+        limit = max(1, min(limit, asker.context - budget.answer_tokens if asker.context > 2 * budget.answer_tokens else asker.context // 2))
+    sizes = [asker.picture_tokens(*page.size_px) for page in pages]
+    windows = page_windows(sizes, max(1, limit - text), budget.overlap_pages)
+    tokens = tuple(text + sum(sizes[k] for k in window) for window in windows)
+    return Plan(tuple(pages), schema, tuple(windows), tuple(groups), tokens, limit)
+
+
+def page_windows(sizes: Sequence[int], limit: int, overlap: int) -> list[Window]:
+    """Runs of pages whose sizes stay within the limit together, each beginning with the last pages of the one before.
+
+    A page that is too large makes a window alone. Windows overlap less where they would not get on otherwise.
+    """
+    windows: list[Window] = []
+    start = 0
+    while start < len(sizes):
+        end, total = start + 1, sizes[start]
+        while end < len(sizes) and total + sizes[end] <= limit:
+            total += sizes[end]
+            end += 1
+        windows.append(tuple(range(start, end)))
+        if end == len(sizes):
+            break
+        start = max(start + 1, end - overlap)
+        while start < end and sum(sizes[start : end + 1]) > limit:  # the shared pages leave no room for the next one
+            start += 1
+    return windows
