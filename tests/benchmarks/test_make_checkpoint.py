@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizers import AddedToken, Tokenizer, models
 
 from pagelift.backends import Ragged, open_backend
 from pagelift.models import Step, load_config, open_model, text_positions
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
-
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch):
-    """The script as a module."""
-    monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
-    import make_checkpoint
-
-    return make_checkpoint
-
-
-def small_tokenizer() -> Tokenizer:
-    """The special tokens only; the real vocabulary is in a package that tests do not need."""
-    engine = Tokenizer(models.BPE())
-    names = ("endoftext", "im_start", "im_end", "vision_start", "vision_end", "image_pad", "video_pad")
-    engine.add_special_tokens([AddedToken(f"<|{name}|>", special=True) for name in names])
-    return engine
-
-
-@pytest.mark.parametrize("bits", [4, 16])
-def test_a_tiny_checkpoint_loads_and_runs(made, tmp_path: Path, bits: int) -> None:
+@pytest.mark.parametrize("bits", [4, 5, 6, 8, 16])
+def test_a_tiny_checkpoint_loads_and_runs(made, tokenizer, tmp_path: Path, bits: int) -> None:
     shape = made.SHAPES["tiny"]
-    made.write_settings(tmp_path, shape, bits, small_tokenizer())
+    made.write_settings(tmp_path, shape, bits, tokenizer)
     total = made.write_weights(tmp_path, shape, bits)
     assert total == pytest.approx(sum(file.stat().st_size for file in tmp_path.glob("*.safetensors")), rel=1e-2)
     model = open_model(tmp_path, open_backend("cpu"))
@@ -47,9 +26,9 @@ def test_a_tiny_checkpoint_loads_and_runs(made, tmp_path: Path, bits: int) -> No
 
 
 @pytest.mark.parametrize(("name", "billions"), [("9b", 9.4), ("4b", 4.5), ("2b", 2.2), ("0.8b", 0.85)])
-def test_shapes_have_the_parameters_of_their_name(made, tmp_path: Path, name: str, billions: float) -> None:
+def test_shapes_have_the_parameters_of_their_name(made, tokenizer, tmp_path: Path, name: str, billions: float) -> None:
     shape = made.SHAPES[name]
-    made.write_settings(tmp_path, shape, 16, small_tokenizer())
+    made.write_settings(tmp_path, shape, 16, tokenizer)
     assert load_config(tmp_path).text.layer_types.count("full_attention") == shape.layers // 4
     parameters = sum(entry.nbytes for entry in made.entries(shape, 16)) / 2e9
     assert parameters == pytest.approx(billions, rel=0.05)
