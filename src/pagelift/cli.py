@@ -216,6 +216,68 @@ def generate(  # noqa: PLR0913, PLR0917
     raise Done(command.run(command.Job(model, prompt, tuple(image or ()), tuple(video or ()), backend.value, sampling)))
 
 
+@app.command(epilog=EPILOG, short_help="Serve extraction and models over HTTP.")
+def serve(  # noqa: PLR0913, PLR0917
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", metavar="M", help="A checkpoint folder or a cached hub id. Default: PAGELIFT_MODEL, config.toml."),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="What reads values unless a request names a model: auto, layout, vlm.")
+    ] = "auto",
+    backend: Annotated[Backend, typer.Option(help="What runs the model.")] = Backend.auto,
+    prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="For vlm: the text to ask with, {schema} in it.")] = None,
+    alias: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A further name of the model; may be repeated.")] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0 for all networks.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="0 for any that is free.")] = 8080,
+    api_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY", envvar="PAGELIFT_API_KEY", help="Ask for this key; may be repeated. Others can see it; prefer --api-key-file."
+        ),
+    ] = None,
+    api_key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Keys, one a line.")] = None,
+    tls_certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM, with the chain.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Answer only requests to this name (Host header); may be repeated.")
+    ] = None,
+    cors_origin: Annotated[list[str] | None, typer.Option(metavar="ORIGIN", help="Web pages that may call; may be repeated.")] = None,
+    allow_urls: Annotated[bool, typer.Option("--allow-urls", help="Fetch documents from public addresses.")] = False,
+    allow_folder: Annotated[
+        list[Path] | None, typer.Option(metavar="DIR", help="Take documents by file:// URL from there; may be repeated.")
+    ] = None,
+    max_body_mb: Annotated[float, typer.Option(min=0.001, metavar="MB", help="Refuse larger requests.")] = 96.0,
+    max_pages: Annotated[int, typer.Option(min=1, metavar="N", help="Refuse requests with more pages.")] = 500,
+    max_pixels: Annotated[int, typer.Option(min=1, metavar="N", help="As for extract.")] = _DEFAULTS.page_pixels,
+    request_seconds: Annotated[float, typer.Option(min=0.001, metavar="S", help="Give up on a request after this time.")] = 600.0,
+    drain_seconds: Annotated[float, typer.Option(min=0.001, metavar="S", help="For requests in progress at the end.")] = 30.0,
+    running: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Requests to work on at a time. Default: one per core, 32 for models.", show_default=False),
+    ] = None,
+    waiting: Annotated[int, typer.Option(min=0, metavar="N", help="Requests that may wait behind those; more get status 429.")] = 64,
+    jobs_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Database of the jobs. Default: in the user's data folder.", show_default=False)
+    ] = None,
+    keep_days: Annotated[float, typer.Option(min=0.001, metavar="DAYS", help="Keep results of jobs so long.")] = 7.0,
+) -> None:
+    """Serve extraction, and a model if there is one, over HTTP: an API that OpenAI's clients can use, and one with all evidence.
+
+    Documents of requests come as data; nothing is fetched unless that is allowed. The API is described at /docs.
+    """
+    from pagelift.commands import serve as command
+
+    body_bytes = int(max_body_mb * _MB)
+    job = command.Job(
+        engine, _local(engine, model, backend, prompt), tuple(alias or ()),
+        command.Listening(host, port, tls_certificate, tls_key, tuple(allow_host or ())),
+        command.Doors(tuple(api_key or ()), api_key_file, tuple(cors_origin or ()), allow_urls, tuple(allow_folder or ())),
+        command.Sizes(body_bytes, max_pages, max_pixels, request_seconds, drain_seconds, running, waiting), jobs_file, keep_days, __version__,
+    )  # fmt: skip
+    raise Done(command.run(job))
+
+
 @models_app.command("list", epilog=EPILOG)
 def models_list() -> None:
     """List the models that are known or in the cache: id, size, whether it is in the cache."""

@@ -1,0 +1,67 @@
+"""What all requests share: settings, the models, the queues, the counters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from pagelift.server.catalog import Catalog
+from pagelift.server.errors import ApiError, Cancelled
+from pagelift.server.extraction import Order
+from pagelift.server.grammars import Grammars
+from pagelift.server.metrics import Metrics
+from pagelift.server.settings import ServerSettings
+from pagelift.server.work import Lane, Receive, Signal, watched
+
+if TYPE_CHECKING:
+    from pagelift.runtime import Generation
+
+
+class Service:
+    """One running server. draining: takes no new work. engines, models: the queues of extraction and of generation."""
+
+    def __init__(self, settings: ServerSettings, catalog: Catalog) -> None:
+        limits = settings.limits
+        self.settings = settings
+        self.catalog = catalog
+        self.grammars = Grammars()
+        self.draining = False
+        self.signals: set[Signal] = set()
+        self.engines = Lane("extraction", limits.engine_threads(), limits.waiting)
+        self.models = Lane("generation", limits.model_threads(), limits.waiting)
+        self.metrics = Metrics((self.engines, self.models))
+
+    def watched(self, receive: Receive) -> AbstractAsyncContextManager[Signal]:
+        """The signal of one request; see `work.watched`."""
+        return watched(receive, self.settings.limits.request_seconds, self.signals)
+
+    def finished(self, order: Order) -> Callable[[Generation], None]:
+        """Counts the answers that a model gives during an extraction."""
+        return lambda generation: self.metrics.answered(order.served.id, generation.finish_reason, generation.metadata)
+
+    def check_body(self, size: int) -> None:
+        """Raises ApiError 413."""
+        most = self.settings.limits.body_bytes
+        if size > most:
+            raise ApiError(413, f"the body of the request is larger than {most} bytes, the limit of this server", code="limit_exceeded")
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request is being worked on."""
+        return bool(self.signals)
+
+    def stop(self) -> None:
+        """End all work that is in progress."""
+        for signal in list(self.signals):
+            signal.set(Cancelled("the server is shutting down; try again"))
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Around the whole run of the server."""
+        try:
+            yield
+        finally:
+            self.stop()
+            self.engines.close()
+            self.models.close()

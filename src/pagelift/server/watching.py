@@ -1,0 +1,64 @@
+"""A loaded model whose answers can be watched and stopped from outside, for one request."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pagelift.server.work import Signal
+
+if TYPE_CHECKING:
+    from pagelift.runtime import Generation, LoadedModel, Piece
+
+
+class WatchedModel:
+    """The model with `stream` watched; everything else is its own. listener: makes what is told the text of one answer."""
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        signal: Signal,
+        listener: Callable[[], Callable[[str], None]],
+        finished: Callable[[Generation], None] = lambda _: None,
+    ) -> None:
+        self._loaded = loaded
+        self._signal = signal
+        self._listener = listener
+        self._finished = finished
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loaded, name)
+
+    def stream(self, *given: Any, **named: Any) -> WatchedGeneration:
+        self._signal.check()
+        return WatchedGeneration(self._loaded.stream(*given, **named), self._signal, self._listener(), self._finished)
+
+
+class WatchedGeneration:
+    """One answer. Iteration raises the reason of the signal once that is set."""
+
+    def __init__(self, generation: Generation, signal: Signal, tell: Callable[[str], None], finished: Callable[[Generation], None]) -> None:
+        self._generation = generation
+        self._signal = signal
+        self._tell = tell
+        self._finished = finished
+        stop_when_set(generation, signal)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._generation, name)
+
+    def __iter__(self) -> Iterator[Piece]:
+        try:
+            for piece in self._generation:
+                self._signal.check()
+                self._tell(piece.text)
+                yield piece
+        finally:
+            self._finished(self._generation)
+        self._signal.check()
+
+
+def stop_when_set(generation: Generation, signal: Signal) -> None:
+    """Cancel the answer when the signal is set; in a thread, because cancelling may wait for the end of a step."""
+    signal.when_set(lambda: threading.Thread(target=generation.cancel, name="pagelift-cancel", daemon=True).start())
