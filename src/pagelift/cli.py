@@ -233,7 +233,7 @@ def serve(  # noqa: PLR0913, PLR0917
     api_key: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY", envvar="PAGELIFT_API_KEY", help="Ask for this key; may be repeated. Others can see it; prefer --api-key-file."
+            metavar="KEY", envvar="PAGELIFT_API_KEY", help="Ask for this key; may be repeated. Others see it; prefer --api-key-file."
         ),
     ] = None,
     api_key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Keys, one a line.")] = None,
@@ -273,7 +273,8 @@ def serve(  # noqa: PLR0913, PLR0917
         engine, _local(engine, model, backend, prompt), tuple(alias or ()),
         command.Listening(host, port, tls_certificate, tls_key, tuple(allow_host or ())),
         command.Doors(tuple(api_key or ()), api_key_file, tuple(cors_origin or ()), allow_urls, tuple(allow_folder or ())),
-        command.Sizes(body_bytes, max_pages, max_pixels, request_seconds, drain_seconds, running, waiting), jobs_file, keep_days, __version__,
+        command.Sizes(body_bytes, max_pages, max_pixels, request_seconds, drain_seconds, running, waiting),
+        jobs_file, keep_days, __version__,
     )  # fmt: skip
     raise Done(command.run(job))
 

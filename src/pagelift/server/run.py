@@ -66,7 +66,6 @@ class Server(uvicorn.Server):
             self.should_exit = True
             self.force_exit = True
             return
-        self._captured_signals.append(sig)
         self._service.draining = True
         event("draining", in_progress=len(self._service.signals), signal=signal.Signals(sig).name)
 
