@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 
 namespace pagelift {
@@ -16,32 +17,43 @@ int64_t bytes(const std::vector<float>& floats) { return (int64_t)(floats.capaci
 
 }  // namespace
 
-KvCache::KvCache(int64_t kv_heads, int64_t dim) : kv_heads_(kv_heads), dim_(dim) {}
+KvCache::KvCache(KvType type, int64_t kv_heads, int64_t dim) : type_(type), kv_heads_(kv_heads), dim_(dim) {}
 
-int64_t KvCache::nbytes() const { return (int64_t)blocks_.size() * block_floats() * (int64_t)sizeof(float); }
+int64_t KvCache::nbytes() const { return (int64_t)blocks_.size() * block_bytes(); }
+
+KvCache::Block KvCache::new_block() const {
+  constexpr std::align_val_t line{64};
+  return Block(static_cast<uint8_t*>(::operator new(block_bytes(), line)), [](uint8_t* memory) { ::operator delete(memory, line); });
+}
 
 void KvCache::extend(int64_t count) {
   const int64_t end = length_ + count;
   if (length_ % kKeys && blocks_[length_ / kKeys].use_count() > 1) {
-    Block own(new float[block_floats()]);
-    std::copy_n(blocks_[length_ / kKeys].get(), block_floats(), own.get());
+    Block own = new_block();
+    std::memcpy(own.get(), blocks_[length_ / kKeys].get(), block_bytes());
     blocks_[length_ / kKeys] = std::move(own);
   }
   blocks_.resize((length_ + kKeys - 1) / kKeys);
-  while ((int64_t)blocks_.size() * kKeys < end) blocks_.emplace_back(new float[block_floats()]());  // zeros: padding is read too
+  while ((int64_t)blocks_.size() * kKeys < end) {
+    blocks_.push_back(new_block());
+    std::memset(blocks_.back().get(), 0, block_bytes());  // places without a token are read too, and count nothing
+  }
   length_ = end;
 }
 
-void KvCache::write(int64_t position, int64_t head, const float* key, const float* value) {
-  float* keys = blocks_[position / kKeys].get() + head * head_block(dim_);
-  const int64_t slot = position % kKeys;
-  for (int64_t d = 0; d < dim_; ++d) keys[d * kKeys + slot] = key[d];
-  std::copy_n(value, dim_, keys + kKeys * dim_ + slot * padded(dim_));
+void KvCache::write(const Kernels& kernels, int64_t position, int64_t count, int64_t head, const float* k, const float* v,
+                    int64_t stride) {
+  for (int64_t t = 0; t < count;) {
+    const int64_t slot = (position + t) % kKeys, some = std::min(count - t, kKeys - slot);
+    uint8_t* block = blocks_[(position + t) / kKeys].get() + head * head_bytes(type_, dim_);
+    kernels.pack({type_, block, dim_, slot, some, k + t * stride, v + t * stride, stride, stride});
+    t += some;
+  }
 }
 
-std::vector<const float*> KvCache::blocks(int64_t head) const {
-  std::vector<const float*> result;
-  for (const Block& block : blocks_) result.push_back(block.get() + head * head_block(dim_));
+std::vector<const uint8_t*> KvCache::blocks(int64_t head) const {
+  std::vector<const uint8_t*> result;
+  for (const Block& block : blocks_) result.push_back(block.get() + head * head_bytes(type_, dim_));
   return result;
 }
 

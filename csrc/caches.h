@@ -20,8 +20,9 @@ struct CacheError : std::runtime_error {
 // copy shares all blocks until one of the two writes to one.
 class KvCache {
  public:
-  KvCache(int64_t kv_heads, int64_t dim);
+  KvCache(KvType type, int64_t kv_heads, int64_t dim);
 
+  KvType type() const { return type_; }
   int64_t length() const { return length_; }
   int64_t kv_heads() const { return kv_heads_; }
   int64_t dim() const { return dim_; }
@@ -29,18 +30,21 @@ class KvCache {
 
   // Room for `count` more tokens at positions length() and on; they count from now on.
   void extend(int64_t count);
-  // Key and value (dim,) of one head at a position inside the last extension. Heads may be written by different threads.
-  void write(int64_t position, int64_t head, const float* key, const float* value);
+  // Keys and values of one head for `count` tokens inside the last extension: rows of dim floats, `stride` floats apart. Heads and
+  // blocks may be written by different threads.
+  void write(const Kernels& kernels, int64_t position, int64_t count, int64_t head, const float* k, const float* v, int64_t stride);
   // For the attention kernel: where the head lies in each block.
-  std::vector<const float*> blocks(int64_t head) const;
+  std::vector<const uint8_t*> blocks(int64_t head) const;
 
   void keep(int64_t count, int64_t block);
   KvCache copy() const { return *this; }
 
  private:
-  using Block = std::shared_ptr<float[]>;
-  int64_t block_floats() const { return kv_heads_ * head_block(dim_); }
+  using Block = std::shared_ptr<uint8_t>;
+  int64_t block_bytes() const { return kv_heads_ * head_bytes(type_, dim_); }
+  Block new_block() const;
 
+  KvType type_;
   int64_t kv_heads_, dim_, length_ = 0;
   std::vector<Block> blocks_;
 };

@@ -39,23 +39,49 @@ constexpr int64_t kLinearBlock = 1024;  // weights of a row that are unpacked at
 constexpr int64_t kLinearPanel = 32;    // at most so many weight rows are unpacked at a time
 constexpr int64_t kLinearScratch = kLinearBlock * kLinearPanel;
 
-// Keys and values in blocks of kKeys tokens. Per KV head: keys (dim, kKeys), so that kKeys scores are computed side by side, then
-// values (kKeys, padded dim).
+// Keys and values lie in blocks of kKeys tokens; in a block, those of one KV head together, as tiles that a matrix unit can load:
+// keys (kKeys / 16 tiles, key_width / 2, 16 tokens, 2 features), then values (kKeys / 32 tiles of tokens, value_width / 16 tiles
+// of features, 16, 16 features, 2 tokens). f32 has no pairs: tiles of (key_width, 16 tokens) and (32 tokens, 16 features). After
+// codes of 8 bits, what one is worth: kKeys floats for the keys, then kKeys floats for the values.
+enum class KvType { f32, bf16, i8 };
 constexpr int64_t kKeys = 64;
-constexpr int64_t padded(int64_t dim) { return (dim + 15) / 16 * 16; }
-constexpr int64_t head_block(int64_t dim) { return kKeys * (dim + padded(dim)); }  // floats per KV head and block
+constexpr int64_t key_width(int64_t dim) { return (dim + 31) / 32 * 32; }
+constexpr int64_t value_width(int64_t dim) { return (dim + 15) / 16 * 16; }
+constexpr int64_t kv_size(KvType type) { return type == KvType::f32 ? 4 : type == KvType::bf16 ? 2 : 1; }
+constexpr int64_t head_bytes(KvType type, int64_t dim) {
+  return kKeys * ((key_width(dim) + value_width(dim)) * kv_size(type) + (type == KvType::i8 ? 2 * (int64_t)sizeof(float) : 0));
+}
 
-// Rows of queries that look at the keys of one KV head. q: already scaled. visible[r]: row r looks at tokens 0 to visible[r] - 1.
-constexpr int64_t kQueries = 32;
+// Write `count` tokens of one head into its part of a block, from place `slot` on. k, v: rows of dim floats.
+struct PackJob {
+  KvType type;
+  uint8_t* block;
+  int64_t dim, slot, count;
+  const float *k, *v;
+  int64_t k_stride, v_stride;
+};
+
+// Rows of queries that look at keys of one KV head: those in blocks first to last - 1 of the sequence. first: multiple of kSpan /
+// kKeys. q: rows of dim floats, already scaled. visible[r]: row r looks at tokens 0 to visible[r] - 1. What it saw, not yet divided
+// by `total`, is left in `part`.
+constexpr int64_t kQueries = 128;
+constexpr int64_t kSpan = 256;  // keys between two looks at the running maximum; counted from the sequence's first token
+struct AttentionPart {
+  float *sums, *largest, *total;  // (rows up to a multiple of 16, value_width), (rows,), (rows,)
+};
 struct AttentionJob {
-  const float* const* blocks;
-  int64_t dim;
-  int64_t rows;  // at most kQueries
+  KvType type;
+  const uint8_t* const* blocks;  // all of the sequence
+  int64_t dim, rows;             // at most kQueries rows
   const float* const* q;
   const int64_t* visible;
-  float* const* y;
+  int64_t first, last;
+  AttentionPart part;
 };
-constexpr int64_t attention_scratch(int64_t dim) { return kQueries * (kKeys + padded(dim)); }
+constexpr int64_t kQueryTile = 32;
+constexpr int64_t attention_scratch(int64_t dim) {  // floats
+  return kQueries * key_width(dim) + 2 * kQueryTile * kSpan + kSpan * (key_width(dim) + value_width(dim)) / 2 + 2 * kSpan + 64;
+}
 
 // The gated delta rule for value columns 16 * chunk to 16 * chunk + 15 of one head over consecutive tokens. state: (key_dim, 16).
 // Strides are in floats from one token to the next. y may be nullptr: then only the state advances, by the same bits.
@@ -107,7 +133,10 @@ struct Kernels {
   void (*head)(const HeadJob& job);
   void (*normalise)(const float* x, float scale, int64_t n, float* y);  // x / sqrt(sum(x^2) + 1e-6) * scale
 
+  void (*pack)(const PackJob& job);
   void (*attention)(const AttentionJob& job, float* scratch);
+  // What rows saw in later blocks joins what they saw before.
+  void (*join)(const AttentionPart& all, const AttentionPart& part, int64_t rows, int64_t width);
   void (*conv)(const ConvJob& job);
   void (*delta)(const DeltaJob& job);
 };

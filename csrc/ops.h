@@ -63,12 +63,23 @@ struct HeadRows {
 // Append k and v to the caches, then attend: y (T, heads, dim).
 void attention(const Context& on, const HeadRows& rows, const std::vector<Segment>& segments, const std::vector<KvCache*>& caches,
                float* y);
-// Inside consecutive runs of rows, without a mask. q (already scaled) and y: (N, heads, dim); k and v have `kv_stride` floats
-// from row to row.
+// Inside consecutive runs of rows, without a mask. Heads are features `stride` floats apart from row to row; q and k are rotated on
+// the way, q is scaled too. y: (N, heads, dim).
+struct Features {
+  const float* x;
+  int64_t stride;
+};
 struct Runs {
-  const float *q, *k, *v;
-  int64_t heads, dim, k_stride, v_stride;
+  KvType type;  // of keys and values while they are looked at
+  Features q, k, v;
+  int64_t heads, dim;
+  const float *cos, *sin;  // (N, half)
+  int64_t half;
+  float scale;
   const std::vector<int64_t>& lengths;
+
+  // One head of one row, rotated and multiplied by `factor`.
+  void rotate(const Context& on, const Features& from, int64_t row, int64_t head, float factor, float* to) const;
 };
 void full_attention(const Context& on, const Runs& runs, float* y);
 

@@ -32,6 +32,8 @@ inline void expect(bool holds, const char* what) {
   if (!holds) throw ShapeError(what);
 }
 
+KvType kv_type(const std::string& name);  // "f32", "bf16", "int8"
+
 // A linear layer or an embedding table, with the arrays that it points into.
 class Weight {
  public:

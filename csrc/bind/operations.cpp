@@ -1,5 +1,7 @@
 // The operations as methods of one object, which holds the threads and the level of kernels. Every array is checked here; the
 // global interpreter lock is released while kernels run.
+#include <cmath>
+
 #include "bind/bind.h"
 #include "ops.h"
 
@@ -147,22 +149,24 @@ class Operations {
     pagelift::attention(on_, {axis(q, 1), q.data(), k.data(), v.data()}, segments, caches, y.data());
   }
 
-  // q: (N, heads, dim), scaled; k and v: (N, any) of which features k_start and v_start on hold the heads.
-  void full_attention(const In& q, const std::tuple<In, int64_t>& keys, const std::tuple<In, int64_t>& values,
-                      const std::vector<int64_t>& lengths, const Out& y) {
-    const auto& [k, k_start] = keys;
-    const auto& [v, v_start] = values;
-    expect(q.ndim() == 3 && y.size() == q.size() && k.ndim() == 2 && v.ndim() == 2, "q, k and v differ in their shape");
-    const int64_t rows = axis(q, 0), width = axis(q, 1) * axis(q, 2);
-    for (const auto& [x, start] : {keys, values})
-      expect(axis(x, 0) == rows && start >= 0 && start + width <= axis(x, 1), "q, k and v differ in their shape");
+  // Features [q | k | v] of x (N, 3 * heads * dim) become y (N, heads, dim). type: of keys and values while they are looked at.
+  void picture_attention(const In& x, int64_t heads, const std::tuple<In, In>& table, const std::vector<int64_t>& lengths,
+                         const std::string& type, const Out& y) {
+    const auto& [cos, sin] = table;
+    expect(x.ndim() == 2 && heads > 0 && axis(x, 1) % (3 * heads) == 0 && has_size(y, axis(x, 0) * axis(x, 1) / 3),
+           "q, k and v differ in their shape");
+    const int64_t rows = axis(x, 0), width = axis(x, 1) / 3, dim = width / heads;
+    expect(cos.ndim() == 2 && axis(cos, 0) == rows && sin.size() == cos.size() && 2 * axis(cos, 1) <= dim,
+           "rotary table does not fit the heads");
     int64_t total = 0;
     for (int64_t length : lengths) {
       expect(length > 0, "a run has at least one row");
       total += length;
     }
     expect(total == rows, "runs cover all rows");
-    const Runs runs{q.data(), k.data() + k_start, v.data() + v_start, axis(q, 1), axis(q, 2), axis(k, 1), axis(v, 1), lengths};
+    const float scale = 1.0f / std::sqrt((float)dim);
+    const auto part = [&](int64_t i) { return Features{x.data() + i * width, 3 * width}; };
+    const Runs runs{kv_type(type), part(0), part(1), part(2), heads, dim, cos.data(), sin.data(), axis(cos, 1), scale, lengths};
     Release release;
     pagelift::full_attention(on_, runs, y.data());
   }
@@ -229,7 +233,7 @@ void bind_operations(nb::module_& module) {
       .def("gelu", &O::gelu, nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("prepare_heads", &O::prepare_heads, nb::arg(), none, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("attention", &O::attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
-      .def("full_attention", &O::full_attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
+      .def("picture_attention", &O::picture_attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("causal_conv1d", &O::causal_conv1d, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("gated_delta_rule", &O::gated_delta_rule, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("keep", &O::keep, nb::arg(), nb::arg(), nb::arg());

@@ -23,6 +23,13 @@ DeltaShape delta_shape(int64_t key_heads, int64_t value_heads, int64_t key_dim, 
 
 }  // namespace
 
+KvType kv_type(const std::string& name) {
+  if (name == "f32") return KvType::f32;
+  if (name == "bf16") return KvType::bf16;
+  expect(name == "int8", "keys and values are of type f32, bf16 or int8");
+  return KvType::i8;
+}
+
 Weight::Weight(int64_t out, int64_t in, const std::string& type, Bytes values, std::optional<In> bias) {
   matrix.out = out;
   matrix.in = in;
@@ -73,11 +80,11 @@ void bind_weights(nb::module_& module) {
   nb::class_<KvCache>(module, "KvCache")
       .def(
           "__init__",
-          [](KvCache* self, int64_t kv_heads, int64_t dim) {
+          [](KvCache* self, const std::string& type, int64_t kv_heads, int64_t dim) {
             expect(kv_heads > 0 && dim > 0, "a cache needs at least one head and one feature");
-            new (self) KvCache(kv_heads, dim);
+            new (self) KvCache(kv_type(type), kv_heads, dim);
           },
-          nb::arg("kv_heads"), nb::arg("dim"))
+          nb::arg("type"), nb::arg("kv_heads"), nb::arg("dim"))
       .def_prop_ro("length", &KvCache::length)
       .def_prop_ro("nbytes", &KvCache::nbytes)
       .def("keep", &KvCache::keep, nb::arg("count"), nb::arg("block"))

@@ -1,6 +1,8 @@
-// Attention of a few query rows over blocks of keys, with a running maximum and sum (Milakov and Gimelshein, Online normalizer
-// calculation for softmax, 2018). Blocks start at multiples of kKeys tokens, so a row's result does not depend on how its prompt was cut.
+// Attention of some query rows over keys in tiles, with a running maximum and sum (Milakov and Gimelshein, Online normalizer
+// calculation for softmax, 2018; Dao et al., FlashAttention, 2022). The maximum is looked at every kSpan keys, counted from the first
+// token of the sequence, so a row's result depends neither on how its prompt was cut nor on the rows beside it.
 #include "kernels.h"
+#include "level/attention_amx.h"
 #include "level/level.h"
 #include "level/simd.h"
 
@@ -8,102 +10,292 @@ namespace pagelift::PAGELIFT_NAMESPACE {
 
 namespace {
 
-constexpr int R = 4;
+constexpr int kRows = W == 16 ? 8 : W == 8 ? 4 : 2;  // query rows that share a load of keys or values: what fits the registers
+constexpr int V = 16 / W;                            // vectors across a tile
 
-// c (R, n) = c + a (R, k) @ b (k, n). n: multiple of 16; a row by row through pointers.
-template <int R>
-void multiply_add(const float* const* a, int64_t k, const float* b, int64_t n, float* c, int64_t c_stride) {
-  constexpr int C = W == 16 ? 1 : 2;
-  constexpr int N = C * W;
-  for (int64_t j = 0; j < n; j += N) {
-    F acc[R][C];
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Two rows of a tile: the next two features or tokens for 16 columns.
+struct Two {
+  F even[V], odd[V];
+};
+PAGELIFT_INLINE Two load_two(const float* tile, int64_t i) {
+  Two two;
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+    two.even[v] = load(tile + i * 16 + v * W);
+    two.odd[v] = load(tile + (i + 1) * 16 + v * W);
+  }
+  return two;
+}
+PAGELIFT_INLINE Two load_two(const uint16_t* tile, int64_t i) {
+  Two two;
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+    const U pairs = load_as<U>(tile + i * 16 + v * 2 * W);
+    two.even[v] = bits_to_float(pairs << 16);
+    two.odd[v] = bits_to_float(pairs & 0xffff0000u);
+  }
+  return two;
+}
+
+// c (R, 16) = c + a (R, k) @ tile (k, 16); without c when `fresh`.
+template <class T, int R>
+void multiply_add(const float* a, int64_t a_stride, int64_t k, const T* tile, float* c, int64_t c_stride, bool fresh) {
+  F acc[R][V] = {};
+  if (!fresh) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
-#pragma GCC unroll 2
-      for (int v = 0; v < C; ++v) acc[r][v] = load(c + r * c_stride + j + v * W);
-    for (int64_t i = 0; i < k; ++i) {
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r)
-#pragma GCC unroll 2
-        for (int v = 0; v < C; ++v) acc[r][v] += a[r][i] * load(b + i * n + j + v * W);
-    }
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = load(c + r * c_stride + v * W);
+  }
+  for (int64_t i = 0; i < k; i += 2) {
+    const Two two = load_two(tile, i);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
-#pragma GCC unroll 2
-      for (int v = 0; v < C; ++v) store(c + r * c_stride + j + v * W, acc[r][v]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        acc[r][v] += a[r * a_stride + i] * two.even[v];
+        acc[r][v] += a[r * a_stride + i + 1] * two.odd[v];
+      }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) store(c + r * c_stride + v * W, acc[r][v]);
+}
+
+template <class T>
+struct Product {
+  const float* a;
+  int64_t a_stride, rows, k;
+  float* c;
+  int64_t c_stride;
+  bool fresh;
+
+  template <int R>
+  void some(const T* tile, int64_t r) const {
+    multiply_add<T, R>(a + r * a_stride, a_stride, k, tile, c + r * c_stride, c_stride, fresh);
+  }
+  void with(const T* tile) const {
+    int64_t r = 0;
+    for (; r + kRows <= rows; r += kRows) some<kRows>(tile, r);
+    for (; r + 2 <= rows && kRows > 2; r += 2) some<2>(tile, r);
+    for (; r < rows; ++r) some<1>(tile, r);
+  }
+};
+
+// One group of at most kQueryTile rows against the keys of one span.
+struct Span {
+  const uint8_t* keys[kSpan / kKeys];
+  const uint8_t* values[kSpan / kKeys];
+  const float *key_worth, *value_worth;  // of 8-bit codes, else nullptr
+  int64_t key_width, value_width;
+};
+
+template <class T>
+void span_scores(const Span& span, const float* q, int64_t rows, int64_t most, float* scores) {
+  for (int64_t j = 0; j < most; j += 16) {
+    const T* tile = (const T*)span.keys[j / kKeys] + j % kKeys * span.key_width;
+    Product<T>{q, span.key_width, rows, span.key_width, scores + j, kSpan, true}.with(tile);
   }
 }
 
-void multiply_add_rows(int64_t rows, const float* const* a, int64_t k, const float* b, int64_t n, float* c, int64_t c_stride) {
-  switch (rows) {
-    case 1:
-      return multiply_add<1>(a, k, b, n, c, c_stride);
-    case 2:
-      return multiply_add<2>(a, k, b, n, c, c_stride);
-    case 3:
-      return multiply_add<3>(a, k, b, n, c, c_stride);
-    default:
-      return multiply_add<R>(a, k, b, n, c, c_stride);
+template <class T>
+void span_values(const Span& span, const float* weights, int64_t rows, int64_t most, float* sums) {
+  for (int64_t j = 0; j < most; j += 32) {
+    const T* tiles = (const T*)span.values[j / kKeys] + j % kKeys * span.value_width;
+    for (int64_t d = 0; d < span.value_width; d += 16)
+      Product<T>{weights + j, kSpan, rows, 32, sums + d, span.value_width, false}.with(tiles + d * 32);
   }
 }
 
-// Turn the first `count` of kKeys scores into weights relative to the running maximum; the others become 0. Returns by what the
-// row's sums so far must be multiplied.
-float soften(float* scores, int64_t count, float& largest, float& total) {
-  float top = largest;
-  for (int64_t j = 0; j < count; ++j) top = scores[j] > top ? scores[j] : top;
+// 2^(x log2(e)) within 1e-4 of its value, for x <= 0; what is rounded to bf16 afterwards needs no more. A minimax polynomial.
+PAGELIFT_INLINE F exp_rough(F x) {
+  const float round = 0x1.8p23f;
+  const F scaled = maximum(x, all(-87.0f)) * 1.44269504f;
+  const F shifted = scaled + round;
+  const F r = scaled - (shifted - round);
+  const F p = ((r * 0.05517116f + 0.2426109f) * r + 0.69326104f) * r + 0.99992809f;
+  return (F)((U)p + ((U)shifted << 23));
+}
+
+PAGELIFT_INLINE F lanes_below(F v, int64_t n, F others) {
+  I lane;
+  for (int i = 0; i < W; ++i) lane[i] = i;
+  return select((I)(lane < (int32_t)n), v, others);
+}
+
+float largest_lane(F v) {
+  float top = v[0];
+  for (int i = 1; i < W; ++i) top = v[i] > top ? v[i] : top;
+  return top;
+}
+
+constexpr float kLowest = -0x1.fffffep127f;  // finite, so that differences are never NaN
+
+PAGELIFT_INLINE void put_weights(float* to, F weights) { store(to, weights); }
+PAGELIFT_INLINE void put_weights(uint16_t* to, F weights) {
+  const H narrow = narrow_bf16(weights);
+  memcpy(to, &narrow, sizeof narrow);
+}
+
+// Turn `count` scores of a row into weights relative to the running maximum, with zeros up to `padded`. Returns by what the row's
+// sums so far must be multiplied. `to` may be `scores`.
+template <bool Rough, class T>
+float soften(const Span& span, float* scores, int64_t count, int64_t padded, T* to, float& largest, float& total) {
+  F top = all(largest);
+  for (int64_t j = 0; j < count; j += W) {
+    F v = load(scores + j);
+    if (span.key_worth) store(scores + j, v *= load(span.key_worth + j));
+    top = maximum(count - j < W ? lanes_below(v, count - j, all(kLowest)) : v, top);
+  }
+  const float highest = largest_lane(top);
   F acc = {};
-  for (int64_t j = 0; j < kKeys; j += W) {
-    store(scores + j, exp(load(scores + j) - top));
-    for (int64_t i = count > j ? count - j : 0; i < W; ++i) scores[j + i] = 0;
-    acc += load(scores + j);
+  for (int64_t j = 0; j < count; j += W) {
+    F weights = load(scores + j) - highest;
+    weights = Rough ? exp_rough(weights) : exp(weights);
+    if (count - j < W) weights = lanes_below(weights, count - j, F{});
+    acc += weights;
+    if (span.value_worth) weights *= load(span.value_worth + j);
+    put_weights(to + j, weights);
   }
-  const float shrink = exp(all(largest - top))[0];
-  largest = top;
+  for (int64_t j = round_up(count, W); j < padded; j += W) put_weights(to + j, F{});
+  const float shrink = exp(all(largest - highest))[0];
+  largest = highest;
   total = total * shrink + sum(acc);
   return shrink;
 }
 
-int64_t seen(const AttentionJob& job, int64_t row, int64_t first) {
-  const int64_t count = job.visible[row] - first;
-  return count < 0 ? 0 : count > kKeys ? kKeys : count;
+// Everything that a job needs beside its operands.
+struct Work {
+  const AttentionJob& job;
+  int64_t keys, values;  // widths
+  void* q;               // (rows up to whole tiles, keys): float, or bf16 for a matrix unit
+  float* scores;         // (kQueryTile, kSpan)
+  void* weights;         // (kQueryTile, kSpan) of the type of q
+  uint16_t* unpacked;    // a span of 8-bit codes as bf16
+  float* worth;          // what they are worth: keys, values
+};
+
+bool uses_tiles(const AttentionJob& job) { return kHasTiles && job.type != KvType::f32; }
+
+void take_queries(const Work& work) {
+  const AttentionJob& job = work.job;
+  const int64_t rows = uses_tiles(job) ? round_up(job.rows, 16) : job.rows;
+  for (int64_t r = 0; r < rows; ++r) {
+    float row[W];
+    for (int64_t d = 0; d < work.keys; d += W) {
+      const int64_t n = r < job.rows ? least(W, job.dim - d) : 0;
+      for (int64_t i = 0; i < W; ++i) row[i] = i < n ? job.q[r][d + i] : 0;
+      if (uses_tiles(job))
+        put_weights((uint16_t*)work.q + r * work.keys + d, load(row));
+      else
+        store((float*)work.q + r * work.keys + d, load(row));
+    }
+  }
 }
 
-// Up to R rows from row r0 on against one block.
-void attend_tile(const AttentionJob& job, int64_t r0, int64_t block, float* scores, float* sums, float* largest, float* total) {
-  const int64_t rows = job.rows - r0 < R ? job.rows - r0 : R, width = padded(job.dim), first = block * kKeys;
-  const float *keys = job.blocks[block], *values = keys + kKeys * job.dim;
-  for (int64_t j = 0; j < rows * kKeys; ++j) scores[j] = 0;
-  multiply_add_rows(rows, job.q + r0, job.dim, keys, kKeys, scores, kKeys);
-  const float* weights[R];
-  int64_t most = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t count = seen(job, r0 + r, first);
-    most = count > most ? count : most;
-    weights[r] = scores + r * kKeys;
-    const float shrink = soften(scores + r * kKeys, count, largest[r0 + r], total[r0 + r]);
-    for (int64_t i = 0; i < width; i += W) store(sums + r * width + i, load(sums + r * width + i) * shrink);
+void unpack_codes(const uint8_t* codes, int64_t n, uint16_t* y) {
+  typedef int8_t B __attribute__((vector_size(W)));
+  for (int64_t i = 0; i < n; i += W) put_weights(y + i, __builtin_convertvector(load_as<B>(codes + i), F));  // exact
+}
+
+Span span_of(const Work& work, int64_t first, int64_t count) {
+  const AttentionJob& job = work.job;
+  const int64_t key_values = kKeys * work.keys, values = kKeys * work.values, size = kv_size(job.type);
+  const bool codes = job.type == KvType::i8;
+  Span span{{}, {}, codes ? work.worth : nullptr, codes ? work.worth + kSpan : nullptr, work.keys, work.values};
+  for (int64_t b = 0; b < count; ++b) {
+    const uint8_t* block = job.blocks[first + b];
+    span.keys[b] = block;
+    span.values[b] = block + key_values * size;
+    if (!codes) continue;
+    uint16_t* y = work.unpacked + b * (key_values + values);
+    unpack_codes(block, key_values + values, y);
+    span.keys[b] = (const uint8_t*)y;
+    span.values[b] = (const uint8_t*)(y + key_values);
+    memcpy(work.worth + b * kKeys, block + key_values + values, kKeys * sizeof(float));
+    memcpy(work.worth + kSpan + b * kKeys, block + key_values + values + kKeys * sizeof(float), kKeys * sizeof(float));
   }
-  multiply_add_rows(rows, weights, most, values, width, sums, width);
+  return span;
+}
+
+// Rows r0 to r0 + rows - 1 of the job against a span that starts at token `first`.
+template <class T, class A>
+void attend_span(const Work& work, const Span& span, int64_t r0, int64_t rows, int64_t first) {
+  const AttentionJob& job = work.job;
+  int64_t counts[kQueryTile], most = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t seen = job.visible[r0 + r] - first;
+    counts[r] = seen < 0 ? 0 : least(seen, kSpan);
+    most = counts[r] > most ? counts[r] : most;
+  }
+  if (most == 0) return;
+  const A* q = (const A*)work.q + r0 * work.keys;
+  A* weights = (A*)work.weights;
+  float* sums = job.part.sums + r0 * work.values;
+  if constexpr (sizeof(A) == 2)
+    amx_scores(q, rows > 16, work.keys, span.keys, most, work.scores);
+  else
+    span_scores<T>(span, q, rows, most, work.scores);
+  for (int64_t r = 0; r < rows; ++r) {
+    float* scores = work.scores + r * kSpan;
+    const float shrink = soften<sizeof(T) == 2>(span, scores, counts[r], round_up(most, 32), weights + r * kSpan,
+                                                job.part.largest[r0 + r], job.part.total[r0 + r]);
+    if (shrink != 1.0f)
+      for (int64_t i = 0; i < work.values; i += W) store(sums + r * work.values + i, load(sums + r * work.values + i) * shrink);
+  }
+  if constexpr (sizeof(A) == 2)
+    amx_values(weights, rows, span.values, most, work.values, sums);
+  else
+    span_values<T>(span, weights, rows, most, sums);
 }
 
 }  // namespace
 
 void attention(const AttentionJob& job, float* scratch) {
-  const int64_t width = padded(job.dim);
-  float *sums = scratch, *scores = scratch + kQueries * width;
-  float largest[kQueries], total[kQueries];
+  float* memory = (float*)(((uintptr_t)scratch + 63) / 64 * 64);
+  const int64_t keys = key_width(job.dim), values = value_width(job.dim);
+  float* scores = memory + kQueries * keys;
+  float* worth = scores + 2 * kQueryTile * kSpan;
+  const Work work{job, keys, values, memory, scores, uses_tiles(job) ? scores + kQueryTile * kSpan : scores, (uint16_t*)(worth + 2 * kSpan), worth};
+  if (uses_tiles(job)) amx_configure();
+  take_queries(work);
   int64_t tokens = 0;
   for (int64_t r = 0; r < job.rows; ++r) {
-    largest[r] = -0x1.fffffep127f;  // finite, so that differences are never NaN
-    total[r] = 0;
+    job.part.largest[r] = kLowest;
+    job.part.total[r] = 0;
     tokens = job.visible[r] > tokens ? job.visible[r] : tokens;
   }
-  for (int64_t i = 0; i < job.rows * width; ++i) sums[i] = 0;
-  for (int64_t block = 0; block * kKeys < tokens; ++block)
-    for (int64_t r = 0; r < job.rows; r += R) attend_tile(job, r, block, scores + r * kKeys, sums + r * width, largest, total);
-  for (int64_t r = 0; r < job.rows; ++r)
-    for (int64_t i = 0; i < job.dim; ++i) job.y[r][i] = sums[r * width + i] / total[r];
+  for (int64_t i = 0; i < round_up(job.rows, 16) * values; ++i) job.part.sums[i] = 0;
+  const int64_t last = least(job.last, (tokens + kKeys - 1) / kKeys);
+  for (int64_t block = job.first; block < last; block += kSpan / kKeys) {
+    const Span span = span_of(work, block, least(kSpan / kKeys, last - block));
+    for (int64_t r = 0; r < job.rows; r += kQueryTile) {
+      const int64_t rows = least(kQueryTile, job.rows - r), first = block * kKeys;
+      if (job.type == KvType::f32)
+        attend_span<float, float>(work, span, r, rows, first);
+      else if (kHasTiles)
+        attend_span<uint16_t, uint16_t>(work, span, r, rows, first);
+      else
+        attend_span<uint16_t, float>(work, span, r, rows, first);
+    }
+  }
+}
+
+void join(const AttentionPart& all_parts, const AttentionPart& part, int64_t rows, int64_t width) {
+  for (int64_t r = 0; r < rows; ++r) {
+    if (part.total[r] == 0) continue;
+    float &largest = all_parts.largest[r], &total = all_parts.total[r];
+    const float top = largest > part.largest[r] ? largest : part.largest[r];
+    const float old = exp(all(largest - top))[0], added = exp(all(part.largest[r] - top))[0];
+    float* sums = all_parts.sums + r * width;
+    for (int64_t i = 0; i < width; i += W) store(sums + i, load(sums + i) * old + load(part.sums + r * width + i) * added);
+    total = total * old + part.total[r] * added;
+    largest = top;
+  }
 }
 
 }  // namespace pagelift::PAGELIFT_NAMESPACE

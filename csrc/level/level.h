@@ -8,7 +8,9 @@ namespace pagelift::PAGELIFT_NAMESPACE {
 
 void unpack_row(const Matrix& matrix, int64_t row, float* y);
 void linear(const LinearJob& job, int64_t first, int64_t last, float* scratch);
+void pack(const PackJob& job);
 void attention(const AttentionJob& job, float* scratch);
+void join(const AttentionPart& all, const AttentionPart& part, int64_t rows, int64_t width);
 void conv(const ConvJob& job);
 void delta(const DeltaJob& job);
 

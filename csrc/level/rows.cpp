@@ -95,7 +95,9 @@ const Kernels table = {
     gelu_tanh,
     head,
     normalise,
+    pack,
     attention,
+    join,
     conv,
     delta,
 };

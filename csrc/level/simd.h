@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #define PAGELIFT_NAMED_(level) level
 #define PAGELIFT_NAMESPACE PAGELIFT_NAMED_(PAGELIFT_LEVEL)
 
@@ -65,6 +69,16 @@ PAGELIFT_INLINE F all(float x) { return F{} + x; }
 PAGELIFT_INLINE F bits_to_float(U v) { return (F)v; }
 PAGELIFT_INLINE F widen_bf16(H h) { return bits_to_float(__builtin_convertvector(h, U) << 16); }
 
+// To the nearest, ties to even; infinity and NaN stay.
+PAGELIFT_INLINE H narrow_bf16(F v) {
+#if defined(__AVX512BF16__)
+  return (H)_mm512_cvtneps_pbh((__m512)v);
+#else
+  const U bits = (U)v;
+  return __builtin_convertvector((bits + 0x7fff + (bits >> 16 & 1)) >> 16, H);
+#endif
+}
+
 // IEEE half to float in integer steps: shift the exponent into place by a multiplication, which is exact for subnormals too.
 PAGELIFT_INLINE F widen_f16(H h) {
   const U bits = __builtin_convertvector(h, U);
@@ -100,7 +114,7 @@ PAGELIFT_INLINE float sum(F v) {
 }
 
 PAGELIFT_INLINE F select(I condition, F yes, F no) { return (F)(((I)yes & condition) | ((I)no & ~condition)); }
-PAGELIFT_INLINE F maximum(F a, F b) { return select((I)(a > b), a, b); }
+PAGELIFT_INLINE F maximum(F a, F b) { return a > b ? a : b; }
 
 // exp(x) within 2 units in the last place; x below -87 gives about 1e-38, above 88 about 1e38, NaN stays NaN.
 // Cody-Waite reduction to |r| <= ln(2) / 2, then a Taylor polynomial of degree 7.

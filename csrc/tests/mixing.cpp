@@ -119,18 +119,40 @@ std::vector<double> expected_delta(const Net& net, const Projections& x, int64_t
 
 TEST(cached_attention_in_steps) {
   const Tokens tokens(150, 1);
-  KvCache cache(kKvHeads, kDim);
-  int64_t first = 0;
-  for (int64_t count : {1, 60, 5, 70, 14}) {
-    check_close(step(on, cache, tokens, first, count), expected_rows(tokens, first, count), 1e-5, "attention");
-    first += count;
+  for (const auto& [type, tolerance] : {std::pair{KvType::f32, 1e-5}, {KvType::bf16, 1e-2}, {KvType::i8, 2e-2}}) {
+    KvCache cache(type, kKvHeads, kDim);
+    int64_t first = 0;
+    for (int64_t count : {1, 60, 5, 70, 14}) {
+      check_close(step(on, cache, tokens, first, count), expected_rows(tokens, first, count), tolerance, "attention");
+      first += count;
+    }
+    check(cache.length() == 150 && cache.nbytes() == 3 * kKvHeads * head_bytes(type, kDim), "the cache has 150 tokens in three blocks");
   }
-  check(cache.length() == 150 && cache.nbytes() == 3 * kKvHeads * head_block(kDim) * 4, "the cache has 150 tokens in three blocks");
+}
+
+// Longer than a split, so that steps of one token share it among threads and steps of many do not.
+TEST(attention_has_the_bits_of_any_cut) {
+  const int64_t count = 2100;
+  const Tokens tokens(count, 1);
+  for (KvType type : {KvType::f32, KvType::bf16, KvType::i8}) {
+    KvCache whole(type, kKvHeads, kDim);
+    const std::vector<float> all = step(on, whole, tokens, 0, count);
+    const std::vector<double> last = expected_rows(tokens, count - 1, 1);
+    check_close({all.end() - kHeads * kDim, all.end()}, last, type == KvType::f32 ? 1e-5 : 2e-2, "the last row");
+    KvCache cut(type, kKvHeads, kDim);
+    int64_t first = 0;
+    for (int64_t rows : {1, 255, 2, 300, 1489, 1, 1, 7, 40, 4}) {
+      const std::vector<float> some = step(on, cut, tokens, first, rows);
+      check(std::equal(some.begin(), some.end(), all.begin() + first * kHeads * kDim), "a cut at " + std::to_string(first) + " changes no bit");
+      first += rows;
+    }
+    check(first == count, "all rows were looked at");
+  }
 }
 
 TEST(two_sequences_in_one_step_have_the_bits_of_one) {
   const Tokens a(70, 1), b(9, 5);
-  KvCache alone_a(kKvHeads, kDim), alone_b(kKvHeads, kDim), a_cache(kKvHeads, kDim), b_cache(kKvHeads, kDim);
+  KvCache alone_a(KvType::f32, kKvHeads, kDim), alone_b(alone_a), a_cache(alone_a), b_cache(alone_a);
   Tokens both = b;
   both.q.insert(both.q.end(), a.q.begin(), a.q.end());
   both.k.insert(both.k.end(), a.k.begin(), a.k.end());
@@ -148,7 +170,7 @@ TEST(copies_and_rejected_drafts_of_attention) {
   Tokens mixed = other;  // what the original sees: 50 common tokens, then its own
   std::copy_n(tokens.k.begin(), 50 * kKvHeads * kDim, mixed.k.begin());
   std::copy_n(tokens.v.begin(), 50 * kKvHeads * kDim, mixed.v.begin());
-  KvCache cache(kKvHeads, kDim);
+  KvCache cache(KvType::f32, kKvHeads, kDim);
   step(on, cache, tokens, 0, 50);
   KvCache copy = cache.copy();
   check_close(step(on, cache, mixed, 50, 10), expected_rows(mixed, 50, 10), 1e-5, "attention of the original");
@@ -169,7 +191,7 @@ TEST(attention_without_a_mask) {
   const std::vector<int64_t> lengths{3, 77, 1};
   const int64_t rows = 81, width = 2 * kDim, stride = 2 * width + 5;
   std::vector<float> q = normal(rows * width, 1), kv = normal(rows * stride, 2), y(rows * width);
-  full_attention(on, {q.data(), kv.data(), kv.data() + width + 5, 2, kDim, stride, stride, lengths}, y.data());
+  full_attention(on, {KvType::f32, {q.data(), width}, {kv.data(), stride}, {kv.data() + width + 5, stride}, 2, kDim, nullptr, nullptr, 0, 1.0f, lengths}, y.data());
   std::vector<double> expected;
   int64_t first = 0;
   for (int64_t length : lengths) {
@@ -184,6 +206,8 @@ TEST(attention_without_a_mask) {
     first += length;
   }
   check_close(y, expected, 1e-5, "full_attention");
+  full_attention(on, {KvType::bf16, {q.data(), width}, {kv.data(), stride}, {kv.data() + width + 5, stride}, 2, kDim, nullptr, nullptr, 0, 1.0f, lengths}, y.data());
+  check_close(y, expected, 3e-2, "full_attention over bf16");
 }
 
 TEST(delta_net_in_steps) {

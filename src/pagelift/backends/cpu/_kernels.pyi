@@ -25,7 +25,7 @@ class Weight:
     def shape(self) -> tuple[int, int]: ...
 
 class KvCache:
-    def __init__(self, kv_heads: int, dim: int) -> None: ...
+    def __init__(self, type: str, kv_heads: int, dim: int) -> None: ...
     @property
     def length(self) -> int: ...
     @property
@@ -63,8 +63,10 @@ class Operations:
     def attention(self, q: Floats, k: Floats, v: Floats, segments: Segments, caches: Sequence[KvCache], y: Floats, /) -> None:
         """q is already scaled."""
 
-    def full_attention(self, q: Floats, k: tuple[Floats, int], v: tuple[Floats, int], lengths: Sequence[int], y: Floats, /) -> None:
-        """q (N, heads, dim) is already scaled. k and v: rows (N, any) and the feature at which the first head begins."""
+    def picture_attention(
+        self, qkv: Floats, heads: int, table: tuple[Floats, Floats], lengths: Sequence[int], type: str, y: Floats, /
+    ) -> None:
+        """qkv: features [q | k | v] of (N, 3 * heads * dim). table: (N, half) each. type: f32, bf16 or int8, while they are looked at."""
 
     def causal_conv1d(self, x: Floats, weight: Floats, segments: Segments, states: Sequence[DeltaState], y: Floats, /) -> None: ...
     def gated_delta_rule(

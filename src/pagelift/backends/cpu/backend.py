@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from pagelift.backends.cpu.weights import weight_of
 from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, RmsNorm, RotaryTable
 from pagelift.backends.tensors import Floats, Linear, Matrix
 
+KvType = Literal["f32", "bf16", "int8"]
 Segments = list[tuple[int, int, bool]]
 
 
@@ -46,8 +47,10 @@ class CpuBackend(Backend):
 
     name = "cpu"
 
-    def __init__(self, threads: int | None = None, level: str | None = None) -> None:
+    def __init__(self, threads: int | None = None, level: str | None = None, kv: KvType | None = None) -> None:
         self._run = _operations(threads or available_processors(), level)
+        self._exact = True
+        self._kv = kv or ("f32" if self._exact else "bf16")
 
     @property
     def level(self) -> str:
@@ -67,7 +70,7 @@ class CpuBackend(Backend):
         return array
 
     def new_kv_cache(self, heads: AttentionHeads) -> _kernels.KvCache:
-        return _kernels.KvCache(heads.kv_heads, heads.head_dim)
+        return _kernels.KvCache(self._kv, heads.kv_heads, heads.head_dim)
 
     def new_delta_state(self, net: DeltaNet) -> CpuDeltaState:
         shape = (net.key_heads, net.value_heads, net.key_dim, net.value_dim, net.conv.shape[1])
@@ -135,10 +138,10 @@ class CpuBackend(Backend):
         return y
 
     def full_attention(self, q: Floats, k: Floats, v: Floats, lengths: Sequence[int]) -> Floats:
-        y = np.empty(q.shape, np.float32)
-        rows = len(q)
-        self._run.full_attention(q * _scale(q.shape[2]), (k.reshape(rows, -1), 0), (v.reshape(rows, -1), 0), lengths, y)
-        return y
+        rows, heads, dim = q.shape
+        qkv = np.stack([q, k, v], axis=1).reshape(rows, 3 * heads * dim)
+        unturned = np.empty((rows, 0), np.float32)
+        return self.picture_attention(qkv, heads, RotaryTable(unturned, unturned), lengths).reshape(q.shape)
 
     def causal_conv1d(self, x: Floats, net: DeltaNet, batch: Ragged, states: Sequence[Any]) -> Floats:
         y = np.empty(x.shape, np.float32)
@@ -165,12 +168,8 @@ class CpuBackend(Backend):
         return y.reshape(rows, -1)
 
     def picture_attention(self, qkv: Floats, heads: int, table: RotaryTable, lengths: Sequence[int]) -> Floats:
-        rows, width = qkv.shape[0], qkv.shape[1] // 3
-        dim = width // heads
-        q, k = (np.ascontiguousarray(qkv[:, i * width : (i + 1) * width]).reshape(rows, heads, dim) for i in range(2))
-        rotated = self._heads(q, None, table, _scale(dim), dim), self._heads(k, None, table, 1.0, dim)
-        y = np.empty((rows, width), np.float32)
-        self._run.full_attention(rotated[0], (rotated[1].reshape(rows, width), 0), (qkv, 2 * width), lengths, y)
+        y = np.empty((qkv.shape[0], qkv.shape[1] // 3), np.float32)
+        self._run.picture_attention(qkv, heads, (table.cos, table.sin), lengths, "f32" if self._exact else "bf16", y)
         return y
 
     def _heads(self, x: Floats, norm: RmsNorm | None, table: RotaryTable, scale: float, dim: int) -> Floats:
