@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from pagelift.models.config import load_config
 from pagelift.models.pictures import PictureProcessor, Video, picture_size, video_size
 from pagelift.models.preprocessing import Preprocessing
 from pagelift.models.prompt import Prompt
-from pagelift.runtime import LoadedModel, Runner, Sampling, Work, load_model
+from pagelift.runtime import LoadedModel, Runner, Sampling, load_model
 from pagelift.weights import WeightReader, load_checkpoint
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -32,9 +33,9 @@ TOLERANCE = 2e-4
 class Recording(Runner):
     """Keeps the logits that it samples from."""
 
-    def run(self, work: Sequence[Work]) -> np.ndarray:
-        logits = super().run(work)
-        self.__dict__.setdefault("rows", []).extend(logits)
+    def run(self, runs: Sequence[Any]) -> list[Any]:
+        logits = super().run(runs)
+        self.__dict__.setdefault("rows", []).extend(values()[0] for found in logits for values in found.values())
         return logits
 
 

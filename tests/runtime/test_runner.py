@@ -13,6 +13,7 @@ from pagelift.core.errors import ConfigError, EngineError, WeightsError
 from pagelift.models import PictureRows, open_model, text_positions
 from pagelift.models.prompt import Prompt
 from pagelift.runtime import Runner, Sampling, load_model
+from pagelift.runtime.schedule import schedule
 from runtime.scripted import scripted
 
 DOCUMENT = Path(__file__).parent.parent / "golden" / "document"
@@ -64,7 +65,7 @@ def test_waiting_tokens_go_before_prompts() -> None:
     first = runner.add(text_prompt([1, 2]), Sampling())
     runner.step()
     runner.add(text_prompt(list(range(100))), Sampling())
-    work = runner.schedule()
+    work = schedule(runner.active, 8, 8)
     assert [(item.sequence is first, item.count) for item in work] == [(True, 1), (False, 7)]
 
 

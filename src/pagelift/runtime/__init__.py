@@ -2,7 +2,8 @@
 
 from pagelift.decoding import Sampling, Token, sample
 from pagelift.runtime.loaded import Generation, LoadedModel, Piece, best_backend, load_model
-from pagelift.runtime.runner import Counters, Runner, Work
+from pagelift.runtime.runner import Counters, Runner
+from pagelift.runtime.schedule import Work
 from pagelift.runtime.sequences import FinishReason, Request, Sequence
 
 __all__ = [

@@ -1,41 +1,31 @@
-"""The generation loop: schedule, run, postprocess.
+"""The generation loop: schedule, run, settle.
 
-Each step takes some tokens of some sequences through the model: the next chunk of a prompt, or the token that was generated
-last. How a prompt is cut into steps changes nothing about the answer.
+Each step takes some tokens of some sequences through the model: the next chunk of a prompt, or the tokens that an answer got last
+with a draft behind them. How prompts are cut into steps, what is drafted and what else runs changes nothing about an answer.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from pagelift.backends import Ragged
+from pagelift.backends import Array, Ragged
 from pagelift.core.errors import ConfigError, EngineError
-from pagelift.decoding import Allowed, Constraint, Sampling, sample
-from pagelift.decoding.constraint import unpack_mask
+from pagelift.decoding import Codec, Constraint, Drafter, Sampling
 from pagelift.models import Model, PictureRows, Step
 from pagelift.models.prompt import Prompt
+from pagelift.runtime.blocks import FREE_ROWS, Block, build_block, settle
+from pagelift.runtime.heads import LogitsOf, Wanted, evaluate_head
+from pagelift.runtime.schedule import Work, schedule
 from pagelift.runtime.sequences import Request, Sequence
 
 STEP_TOKENS = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """`count` tokens of a sequence for the next step."""
-
-    sequence: Sequence
-    count: int
-
-    @property
-    def finishes(self) -> bool:
-        """Whether the step reaches the sequence's last token, so that a new one can be generated."""
-        return self.count == self.sequence.waiting
+MIXED_TOKENS = 256
+LONGEST_BLOCK = 64
+"""Rows up to which a step may have a draft: what a draft takes to be taken back is kept for all of them."""
 
 
 @dataclass(slots=True)
@@ -51,11 +41,17 @@ class Counters:
 
 @dataclass(slots=True)
 class Runner:
-    """Generates for any number of sequences on one model. step_tokens: the most tokens in a step. Not safe for threads."""
+    """Generates for any number of sequences on one model. Not safe for threads.
+
+    step_tokens: the most tokens in a step. codec: the tokenizer, without which nothing is drafted. draft_rows: rows of a step that
+    cost hardly more than one; 0 drafts nothing.
+    """
 
     model: Model
     stop_tokens: frozenset[int]
     step_tokens: int = STEP_TOKENS
+    codec: Codec | None = None
+    draft_rows: int = FREE_ROWS
     active: list[Sequence] = field(default_factory=list)
     counters: Counters = field(default_factory=Counters)
 
@@ -65,15 +61,28 @@ class Runner:
 
     def add(self, prompt: Prompt, sampling: Sampling, constraint: Constraint | None = None, hints: Many[str] = ()) -> Sequence:
         """Take on a prompt. Raises EngineError when it leaves no room for an answer in the model's context."""
-        most = self.model.config.text.max_positions
-        if len(prompt) >= most:
-            raise EngineError(f"the prompt has {len(prompt)} tokens and the model's context {most}; give fewer or smaller pages")
-        request = Request(prompt, sampling, constraint, tuple(hints))
-        limit = min(sampling.max_tokens, most - len(prompt))
-        sequence = Sequence(request, self.model.new_cache(), limit, self.stop_tokens)
-        if sequence.finish_reason is None:
-            self.active.append(sequence)
+        sequence = self.make(Request(prompt, sampling, constraint, tuple(hints)))
+        self.admit(sequence)
         return sequence
+
+    def make(self, request: Request) -> Sequence:
+        """A sequence that takes no part in steps yet. Raises EngineError as `add` does."""
+        most, size = self.model.config.text.max_positions, len(request.prompt)
+        if size >= most:
+            raise EngineError(f"the prompt has {size} tokens and the model's context {most}; give fewer or smaller pages")
+        return Sequence(request, self.model.new_cache(), min(request.sampling.max_tokens, most - size), self.stop_tokens)
+
+    def admit(self, sequence: Sequence) -> None:
+        """Let a sequence take part in the next steps."""
+        request = sequence.request
+        try:
+            if self.codec is not None and self.draft_rows and (request.hints or request.constraint is not None):
+                sequence.drafter = Drafter(self.codec, request.hints)
+            sequence.begin()
+        except Exception as error:  # noqa: BLE001 - the boundary of a request
+            sequence.fail(error)
+        self.active.append(sequence)
+        self._drop_finished()
 
     def cancel(self, sequence: Sequence) -> None:
         """Give a sequence up before the next step. Does nothing once it is finished."""
@@ -82,47 +91,89 @@ class Runner:
             self._drop_finished()
 
     def step(self) -> list[Sequence]:
-        """One pass over the weights. Returns the sequences that got a token or finished."""
-        work = self.schedule()
-        if not work:
-            return []
-        logits = self.run(work)
-        return self.postprocess([item.sequence for item in work if item.finishes], logits, work)
+        """One pass over the weights. Returns the sequences that got tokens or finished."""
+        work = schedule(self.active, self.step_tokens, MIXED_TOKENS)
+        blocks = [(item, self._block(item, len(work))) for item in work]
+        runs = [(item, block) for item, block in blocks if block is not None]
+        if runs:
+            try:
+                logits = self.run(runs)
+            except Exception as error:  # noqa: BLE001 - whoever is at fault, the others go on
+                self._recover(runs, error)
+            else:
+                for (item, block), found in zip(runs, logits, strict=True):
+                    self._settle(item.sequence, block, found)
+        ready = [item.sequence for item in work if item.finishes or item.sequence.finish_reason]
+        self._drop_finished()
+        return ready
 
-    def schedule(self) -> list[Work]:
-        """Sequences in order of arrival: first those that wait for one token, then chunks of prompts as far as the step reaches."""
-        work, room = [], self.step_tokens
-        for sequence in sorted(self.active, key=lambda s: s.prefilling):
-            count = min(sequence.waiting, room)
-            if count:
-                work.append(Work(sequence, count))
-                room -= count
-        return work
-
-    def run(self, work: Many[Work]) -> np.ndarray:
-        """Logits (finishing sequences, vocabulary) after a step over `work`; the caches advance."""
-        batch = Ragged.of([(item.sequence.cache, item.count, False) for item in work])
-        pictures = [rows for item, segment in zip(work, batch.segments, strict=True) for rows in self._pictures(item, segment.start)]
+    def run(self, runs: Many[tuple[Work, Block]]) -> list[LogitsOf]:
+        """One step through the model; the caches advance. Returns for each block the logits behind its choices."""
+        parts = [(item.sequence.cache, block.rows, bool(block.tokens)) for item, block in runs]
+        batch = Ragged.of(parts)
+        starts = [segment.start for segment in batch.segments]
+        pictures = [rows for (item, _), start in zip(runs, starts, strict=True) for rows in self._pictures(item, start)]
         start = time.perf_counter()
-        tokens = np.concatenate([item.sequence.tokens(item.count) for item in work])
-        positions = np.concatenate([item.sequence.positions(item.count) for item in work], axis=1)
+        tokens = np.concatenate([item.sequence.tokens(block.known, block.tokens) for item, block in runs])
+        positions = np.concatenate([item.sequence.positions(block.rows) for item, block in runs], axis=1)
         hidden = self.model.forward(Step(tokens, positions, batch, tuple(pictures)))
-        rows = batch.last_rows[[item.finishes for item in work]]
-        logits = self.model.logits(hidden, rows) if len(rows) else np.empty((0, 0), np.float32)
+        logits = self._logits(hidden, runs, starts)
+        seconds = time.perf_counter() - start
         self.counters.passes += 1
         self.counters.tokens += len(tokens)
-        self.counters.forward_s += time.perf_counter() - start
+        self.counters.forward_s += seconds
+        for item, block in runs:
+            item.sequence.counts.add_pass(seconds * block.rows / len(tokens), prefill=not block.choices)
         return logits
 
-    def postprocess(self, ready: Many[Sequence], logits: np.ndarray, work: Iterable[Work]) -> list[Sequence]:
-        """Advance the sequences of a step and draw a token for each that is ready."""
-        for item in work:
-            item.sequence.computed += item.count
-        for sequence, row in zip(ready, logits, strict=True):
-            ids = None if sequence.constraint is None else _ids(sequence.constraint.allowed(), len(row))
-            sequence.advance(sample(row if ids is None else row[ids], sequence.sampling, sequence.generator, ids))
-        self._drop_finished()
-        return list(ready)
+    def _logits(self, hidden: Array, runs: Many[tuple[Work, Block]], starts: Many[int]) -> list[LogitsOf]:
+        wanted = [
+            Wanted(start + choice.row, choice.allowed) for (_, block), start in zip(runs, starts, strict=True) for choice in block.choices
+        ]
+        found = evaluate_head(self.model, hidden, wanted)
+        return [{c.row: found[start + c.row] for c in block.choices} for (_, block), start in zip(runs, starts, strict=True)]
+
+    def _block(self, item: Work, company: int) -> Block | None:
+        """What the step computes for one sequence; None when its grammar fails."""
+        sequence = item.sequence
+        if not item.finishes:
+            return Block(item.count)
+        start = time.perf_counter()
+        try:
+            room = min(LONGEST_BLOCK, self.step_tokens) - item.count
+            proposal = sequence.drafter.propose(sequence.constraint, min(room, sequence.room)) if sequence.drafter and room > 0 else None
+            drafted = time.perf_counter()
+            block = build_block(sequence, proposal, room, max(self.draft_rows // company, 1))
+        except Exception as error:  # noqa: BLE001 - the boundary of a request
+            sequence.fail(error)
+            return None
+        sequence.counts.draft_s += drafted - start
+        sequence.counts.grammar_s += time.perf_counter() - drafted
+        return block
+
+    def _settle(self, sequence: Sequence, block: Block, logits: LogitsOf) -> None:
+        """Take what the step has brought."""
+        start = time.perf_counter()
+        try:
+            kept = settle(sequence, block, logits) if block.choices else 0
+        except Exception as error:  # noqa: BLE001 - the boundary of a request
+            sequence.fail(error)
+            return
+        if block.tokens:
+            sequence.cache.keep(block.known + kept)
+        sequence.computed += block.known + kept
+        sequence.counts.settle_s += time.perf_counter() - start
+
+    def _recover(self, runs: Many[tuple[Work, Block]], error: Exception) -> None:
+        """After a step that failed: a sequence alone is at fault; of several each starts again, by itself until it is past this."""
+        for item, block in runs:
+            sequence = item.sequence
+            block.close(sequence)
+            if len(runs) == 1:
+                sequence.fail(error)
+            else:
+                sequence.alone_until = sequence.computed + block.known
+                sequence.restart(self.model.new_cache())
 
     def _pictures(self, item: Work, row: int) -> list[PictureRows]:
         """Features for the placeholders among the tokens of one segment, whose first row is `row`; pictures are encoded when reached."""
@@ -135,17 +186,17 @@ class Runner:
             if index not in sequence.features:
                 start = time.perf_counter()
                 sequence.features[index] = self.model.encode(placed.picture.patches(), [placed.picture.grid])
-                self.counters.pictures += 1
-                self.counters.encode_s += time.perf_counter() - start
+                self._encoded(sequence, time.perf_counter() - start)
             features = sequence.features[index][first - placed.start : last - placed.start]
             found.append(PictureRows(row + first - begin, features))
             if last == placed.start + placed.tokens:
                 del sequence.features[index]
         return found
 
+    def _encoded(self, sequence: Sequence, seconds: float) -> None:
+        for counts in (self.counters, sequence.counts):
+            counts.pictures += 1
+            counts.encode_s += seconds
+
     def _drop_finished(self) -> None:
         self.active = [sequence for sequence in self.active if sequence.finish_reason is None]
-
-
-def _ids(allowed: Allowed, vocabulary: int) -> npt.NDArray[np.int64]:
-    return np.flatnonzero(unpack_mask(allowed.mask, vocabulary)) if allowed.ids is None else allowed.ids

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from pagelift.backends import Array, SequenceCache
-from pagelift.decoding import Constraint, Sampling, Token
+from pagelift.decoding import Constraint, Drafter, Sampling, Token
 from pagelift.models.positions import Integers, text_positions
 from pagelift.models.prompt import Prompt
 
-FinishReason = Literal["stop", "length", "cancelled"]
+FinishReason = Literal["stop", "length", "cancelled", "error"]
 """stop: the model ended its turn, or the grammar its answer. length: max_tokens or the model's context was reached. cancelled: the
-caller gave up."""
+caller gave up. error: see `Sequence.error`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Request:
     """What is asked of a model.
 
     constraint: what the answer may look like; it is advanced, so each request needs its own. hints: texts that the answer may
-    copy from, such as the words of each page in reading order; they make it faster and never change it.
+    copy from, such as the words of each page in reading order, and answers from elsewhere as JSON; they make it faster and never
+    change it.
     """
 
     prompt: Prompt
@@ -31,14 +33,45 @@ class Request:
     hints: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
+class Counts:
+    """What an answer has cost. passes: steps that it took part in; prefill_passes: those of them that gave no token. drafted,
+    accepted: tokens that were guessed, and guessed right; what the grammar forces is in neither. cached_tokens: of the prompt, not
+    computed again. Times in seconds; in a step with others the part by rows.
+    """
+
+    passes: int = 0
+    prefill_passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    cached_tokens: int = 0
+    pictures: int = 0
+    encode_s: float = 0.0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    grammar_s: float = 0.0
+    draft_s: float = 0.0
+    settle_s: float = 0.0
+
+    def add_pass(self, seconds: float, prefill: bool) -> None:
+        """A step took `seconds` for this answer. prefill: it gave no token."""
+        self.passes += 1
+        self.prefill_passes += prefill
+        if prefill:
+            self.prefill_s += seconds
+        else:
+            self.decode_s += seconds
+
+
 class Sequence:
     """A prompt and the answer that grows behind it.
 
     limit: the most tokens of the answer. computed: how many tokens the caches have seen. output: tokens of the answer, without
     the one that ended it. features: encoded pictures by their index in the prompt, kept only while their rows are being computed.
+    alone_until: until so many tokens are computed it gets steps of its own, because a step with others has failed.
     """
 
-    def __init__(self, request: Request, cache: SequenceCache, limit: int, stop_tokens: frozenset[int] = frozenset()) -> None:
+    def __init__(self, request: Request, cache: SequenceCache, limit: int, stop_tokens: frozenset[int]) -> None:
         self.request = request
         self.prompt = request.prompt
         self.sampling = request.sampling
@@ -47,12 +80,14 @@ class Sequence:
         self.limit = limit
         self.stop_tokens = stop_tokens
         self.generator = request.sampling.generator()
+        self.drafter: Drafter | None = None
         self.computed = 0
+        self.alone_until = 0
         self.output: list[Token] = []
         self.finish_reason: FinishReason | None = None
+        self.error: Exception | None = None
         self.features: dict[int, Array] = {}
-        self._ids = np.empty(0, np.int64)
-        self._force()
+        self.counts = Counts()
 
     @property
     def length(self) -> int:
@@ -65,51 +100,75 @@ class Sequence:
         return self.length - self.computed
 
     @property
+    def room(self) -> int:
+        """Tokens that the answer may still get."""
+        return self.limit - len(self.output)
+
+    @property
     def prefilling(self) -> bool:
         return self.computed < len(self.prompt)
 
-    def tokens(self, count: int) -> Integers:
-        """The ids of the next `count` tokens to compute."""
+    @property
+    def chunk(self) -> int:
+        """The most tokens that the next step may take."""
+        return self.waiting
+
+    def tokens(self, count: int, draft: Iterable[int] = ()) -> Integers:
+        """The ids of the next `count` tokens to compute, and a draft behind them."""
         past = len(self.prompt)
         begin, end = self.computed, self.computed + count
         answer = [token.id for token in self.output[max(begin - past, 0) : max(end - past, 0)]]
-        return np.concatenate([self.prompt.tokens[begin:end], np.array(answer, np.int64)])
+        return np.concatenate([self.prompt.tokens[begin:end], np.array([*answer, *draft], np.int64)])
 
     def positions(self, count: int) -> Integers:
-        """Their positions (3, count)."""
+        """The positions (3, count) of the next tokens."""
         past = len(self.prompt)
         begin, end = self.computed, self.computed + count
         first = max(begin - past, 0)
         answer = text_positions(self.prompt.next_position + first, max(end - past, 0) - first)
         return np.concatenate([self.prompt.positions[:, begin:end], answer], axis=1)
 
-    def advance(self, token: Token) -> None:
-        """Take a drawn token, and behind it everything that the grammar leaves no choice about."""
+    def begin(self) -> None:
+        """Take what the grammar forces at the start. Raises EngineError."""
+        self._finish_if(self.constraint is not None and self.constraint.finished)
+        self._force()
+
+    def draw(self, token: Token) -> None:
+        """Take a drawn token, and behind it everything that the grammar leaves no choice about. Raises EngineError."""
+        self._take(token)
+        self._force()
+
+    def append(self, token: Token, finished: bool) -> None:
+        """Take a token that the constraint has accepted already. finished: whether the grammar ends with it."""
+        self.output.append(token)
+        if self.drafter is not None:
+            self.drafter.extend([token.id])
+        self._finish_if(finished)
+        if len(self.output) >= self.limit and self.finish_reason is None:
+            self.finish_reason = "length"
+
+    def fail(self, error: Exception) -> None:
+        """End with an error."""
+        self.error, self.finish_reason = error, "error"
+
+    def restart(self, cache: SequenceCache) -> None:
+        """Forget what the caches hold; the tokens stay and will be computed again."""
+        self.cache, self.computed, self.features = cache, 0, {}
+
+    def _take(self, token: Token) -> None:
         if token.id in self.stop_tokens:
             self.finish_reason = "stop"
             return
         if self.constraint is not None:
             self.constraint.accept([token.id])
-        self._append(token)
-        self._force()
-
-    def _append(self, token: Token) -> None:
-        self.output.append(token)
-        if self.constraint is not None and self.constraint.finished:
-            self.finish_reason = "stop"
-        elif len(self.output) >= self.limit:
-            self.finish_reason = "length"
+        self.append(token, self.constraint is not None and self.constraint.finished)
 
     def _force(self) -> None:
         while self.constraint is not None and self.finish_reason is None and (forced := self.constraint.forced()):
             for index in forced:
                 if self.finish_reason is None:
-                    self.advance_forced(index)
+                    self._take(Token(index, 0.0, forced=True))
 
-    def advance_forced(self, index: int) -> None:
-        if index in self.stop_tokens:
+    def _finish_if(self, finished: bool) -> None:
+        if finished:
             self.finish_reason = "stop"
-            return
-        assert self.constraint is not None
-        self.constraint.accept([index])
-        self._append(Token(index, 0.0, forced=True))
