@@ -19,7 +19,7 @@ from pagelift.models.config import load_config
 from pagelift.models.pictures import PictureProcessor, Video, picture_size, video_size
 from pagelift.models.preprocessing import Preprocessing
 from pagelift.models.prompt import Prompt
-from pagelift.runtime import LoadedModel, Runner, Sampling, load_model
+from pagelift.runtime import LoadedModel, Runner, RuntimeSettings, Sampling, load_model
 from pagelift.weights import WeightReader, load_checkpoint
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -76,7 +76,7 @@ def test_tokens_and_patches(name: str) -> None:
 def test_logits_and_greedy_tokens(name: str, step_tokens: int, backend: str) -> None:
     loaded = load_model(DOCUMENT, backend)
     made = prompt(loaded, name)
-    runner = Recording(loaded.model, frozenset(), step_tokens)
+    runner = Recording(loaded.model, frozenset(), RuntimeSettings(step_tokens=step_tokens))
     sequence = runner.add(made, Sampling(max_tokens=12))
     while runner.active:
         runner.step()

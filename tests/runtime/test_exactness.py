@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pagelift.decoding import Sampling
 from pagelift.models import load_config, text_positions
 from pagelift.models.prompt import Prompt
-from pagelift.runtime import Runner
+from pagelift.runtime import Runner, RuntimeSettings
 from pagelift.runtime.sequences import Sequence
 from pagelift.weights import Tokenizer
 from runtime.fakes import FOLDER, FakeModel, Guided, hashed, plain, spoken
@@ -104,7 +104,7 @@ def test_answers_are_those_of_plain_greedy_decoding(data: st.DataObject) -> None
         prompt = text_prompt(size)
         expected.append(plain(model, prompt.tokens.tolist(), Guided(TOKENIZER, schema), most))
         asked.append((prompt, Sampling(max_tokens=most), Guided(TOKENIZER, schema, data.draw(st.sampled_from([0, 9, 64]))), hints))
-    runner = Runner(model, TOKENIZER.stop_tokens, data.draw(st.sampled_from([512, 20, 3])), TOKENIZER)
+    runner = Runner(model, TOKENIZER.stop_tokens, RuntimeSettings(step_tokens=data.draw(st.sampled_from([512, 20, 3]))), TOKENIZER)
     found = run(runner, asked)
     assert [ids(sequence) for sequence in found] == expected
     for sequence, tokens in zip(found, expected, strict=True):

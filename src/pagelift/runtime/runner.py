@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pagelift.backends import Array, Ragged
-from pagelift.core.errors import ConfigError, EngineError
+from pagelift.core.errors import EngineError
 from pagelift.decoding import Codec, Constraint, Drafter, Sampling
 from pagelift.models import Model, PictureRows, Step
+from pagelift.models.pictures import Picture
 from pagelift.models.prompt import Prompt
-from pagelift.runtime.blocks import FREE_ROWS, Block, build_block, settle
+from pagelift.runtime.blocks import Block, build_block, settle
 from pagelift.runtime.heads import LogitsOf, Wanted, evaluate_head
+from pagelift.runtime.prefixes import PrefixCache, picture_key
 from pagelift.runtime.schedule import Work, schedule
 from pagelift.runtime.sequences import Request, Sequence
+from pagelift.runtime.settings import RuntimeSettings
 
-STEP_TOKENS = 512
-MIXED_TOKENS = 256
 LONGEST_BLOCK = 64
 """Rows up to which a step may have a draft: what a draft takes to be taken back is kept for all of them."""
 
@@ -41,23 +42,21 @@ class Counters:
 
 @dataclass(slots=True)
 class Runner:
-    """Generates for any number of sequences on one model. Not safe for threads.
+    """Generates for any number of sequences on one model. Not safe for threads, except for `make`.
 
-    step_tokens: the most tokens in a step. codec: the tokenizer, without which nothing is drafted. draft_rows: rows of a step that
-    cost hardly more than one; 0 drafts nothing.
+    codec: the tokenizer, without which nothing is drafted.
     """
 
     model: Model
     stop_tokens: frozenset[int]
-    step_tokens: int = STEP_TOKENS
+    settings: RuntimeSettings = field(default_factory=RuntimeSettings)
     codec: Codec | None = None
-    draft_rows: int = FREE_ROWS
     active: list[Sequence] = field(default_factory=list)
     counters: Counters = field(default_factory=Counters)
+    prefixes: PrefixCache = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.step_tokens < 1:
-            raise ConfigError(f"step_tokens is {self.step_tokens!r}; give at least 1")
+        self.prefixes = PrefixCache(self.settings.prefix_bytes)
 
     def add(self, prompt: Prompt, sampling: Sampling, constraint: Constraint | None = None, hints: Many[str] = ()) -> Sequence:
         """Take on a prompt. Raises EngineError when it leaves no room for an answer in the model's context."""
@@ -70,29 +69,32 @@ class Runner:
         most, size = self.model.config.text.max_positions, len(request.prompt)
         if size >= most:
             raise EngineError(f"the prompt has {size} tokens and the model's context {most}; give fewer or smaller pages")
-        return Sequence(request, self.model.new_cache(), min(request.sampling.max_tokens, most - size), self.stop_tokens)
+        sequence = Sequence(request, self.model.new_cache(), min(request.sampling.max_tokens, most - size), self.stop_tokens)
+        sequence.points = self.prefixes.points(request.prompt)
+        return sequence
 
     def admit(self, sequence: Sequence) -> None:
         """Let a sequence take part in the next steps."""
         request = sequence.request
         try:
-            if self.codec is not None and self.draft_rows and (request.hints or request.constraint is not None):
+            if self.codec is not None and self.settings.draft_rows and (request.hints or request.constraint is not None):
                 sequence.drafter = Drafter(self.codec, request.hints)
             sequence.begin()
         except Exception as error:  # noqa: BLE001 - the boundary of a request
             sequence.fail(error)
         self.active.append(sequence)
-        self._drop_finished()
+        self.drop_finished()
 
     def cancel(self, sequence: Sequence) -> None:
         """Give a sequence up before the next step. Does nothing once it is finished."""
         if sequence.finish_reason is None:
             sequence.finish_reason = "cancelled"
-            self._drop_finished()
+            self.drop_finished()
 
     def step(self) -> list[Sequence]:
         """One pass over the weights. Returns the sequences that got tokens or finished."""
-        work = schedule(self.active, self.step_tokens, MIXED_TOKENS)
+        ready = [sequence for sequence in self.active if sequence.started or self._start(sequence)]
+        work = schedule(ready, self.settings.step_tokens, self.settings.mixed_tokens)
         blocks = [(item, self._block(item, len(work))) for item in work]
         runs = [(item, block) for item, block in blocks if block is not None]
         if runs:
@@ -103,9 +105,24 @@ class Runner:
             else:
                 for (item, block), found in zip(runs, logits, strict=True):
                     self._settle(item.sequence, block, found)
-        ready = [item.sequence for item in work if item.finishes or item.sequence.finish_reason]
-        self._drop_finished()
-        return ready
+        self.drop_finished()
+        return [item.sequence for item in work if item.sequence.finish_reason or not item.sequence.prefilling]
+
+    def _start(self, sequence: Sequence) -> bool:
+        """Begin a prompt where the known part of it ends; False while another sequence is about to make more of it known."""
+        lengths = {point.key: point.length for point in sequence.points}
+        for other in self.active:
+            if other.started and other.prefilling:
+                common = max((lengths.get(point.key, 0) for point in other.points), default=0)
+                if common > other.computed:
+                    return False
+        found = self.prefixes.find(sequence.points)
+        if found is not None:
+            point, sequence.cache = found
+            sequence.computed = sequence.counts.cached_tokens = point.length
+            sequence.ancestor = point
+        sequence.started = True
+        return True
 
     def run(self, runs: Many[tuple[Work, Block]]) -> list[LogitsOf]:
         """One step through the model; the caches advance. Returns for each block the logits behind its choices."""
@@ -140,10 +157,10 @@ class Runner:
             return Block(item.count)
         start = time.perf_counter()
         try:
-            room = min(LONGEST_BLOCK, self.step_tokens) - item.count
+            room = min(LONGEST_BLOCK, self.settings.step_tokens) - item.count
             proposal = sequence.drafter.propose(sequence.constraint, min(room, sequence.room)) if sequence.drafter and room > 0 else None
             drafted = time.perf_counter()
-            block = build_block(sequence, proposal, room, max(self.draft_rows // company, 1))
+            block = build_block(sequence, proposal, room, max(self.settings.draft_rows // company, 1))
         except Exception as error:  # noqa: BLE001 - the boundary of a request
             sequence.fail(error)
             return None
@@ -162,6 +179,10 @@ class Runner:
         if block.tokens:
             sequence.cache.keep(block.known + kept)
         sequence.computed += block.known + kept
+        for point in sequence.points:
+            if point.length == sequence.computed:
+                self.prefixes.keep(point, sequence.cache, sequence.trunk, sequence.ancestor)
+                sequence.ancestor = point
         sequence.counts.settle_s += time.perf_counter() - start
 
     def _recover(self, runs: Many[tuple[Work, Block]], error: Exception) -> None:
@@ -184,19 +205,25 @@ class Runner:
             if first >= last:
                 continue
             if index not in sequence.features:
-                start = time.perf_counter()
-                sequence.features[index] = self.model.encode(placed.picture.patches(), [placed.picture.grid])
-                self._encoded(sequence, time.perf_counter() - start)
+                sequence.features[index] = self._encode(sequence, placed.picture)
             features = sequence.features[index][first - placed.start : last - placed.start]
             found.append(PictureRows(row + first - begin, features))
             if last == placed.start + placed.tokens:
                 del sequence.features[index]
         return found
 
-    def _encoded(self, sequence: Sequence, seconds: float) -> None:
-        for counts in (self.counters, sequence.counts):
-            counts.pictures += 1
-            counts.encode_s += seconds
+    def _encode(self, sequence: Sequence, picture: Picture) -> Array:
+        key = picture_key(picture) if self.settings.prefix_bytes else b""
+        features = self.prefixes.features(key)
+        if features is None:
+            start = time.perf_counter()
+            features = self.model.encode(picture.patches(), [picture.grid])
+            for counts in (self.counters, sequence.counts):
+                counts.pictures += 1
+                counts.encode_s += time.perf_counter() - start
+            self.prefixes.keep_features(key, features)
+        return features
 
-    def _drop_finished(self) -> None:
+    def drop_finished(self) -> None:
+        """Let sequences go that are finished."""
         self.active = [sequence for sequence in self.active if sequence.finish_reason is None]

@@ -12,6 +12,7 @@ from pagelift.backends import Array, SequenceCache
 from pagelift.decoding import Constraint, Drafter, Sampling, Token
 from pagelift.models.positions import Integers, text_positions
 from pagelift.models.prompt import Prompt
+from pagelift.runtime.prefixes import Point, Trunk
 
 FinishReason = Literal["stop", "length", "cancelled", "error"]
 """stop: the model ended its turn, or the grammar its answer. length: max_tokens or the model's context was reached. cancelled: the
@@ -68,7 +69,8 @@ class Sequence:
 
     limit: the most tokens of the answer. computed: how many tokens the caches have seen. output: tokens of the answer, without
     the one that ended it. features: encoded pictures by their index in the prompt, kept only while their rows are being computed.
-    alone_until: until so many tokens are computed it gets steps of its own, because a step with others has failed.
+    points: where the caches are to be kept for others; trunk, ancestor: see `prefixes`. started: whether it was decided where to
+    begin. alone_until: until so many tokens are computed it gets steps of its own, because a step with others has failed.
     """
 
     def __init__(self, request: Request, cache: SequenceCache, limit: int, stop_tokens: frozenset[int]) -> None:
@@ -81,6 +83,10 @@ class Sequence:
         self.stop_tokens = stop_tokens
         self.generator = request.sampling.generator()
         self.drafter: Drafter | None = None
+        self.points: list[Point] = []
+        self.trunk = Trunk()
+        self.ancestor: Point | None = None
+        self.started = False
         self.computed = 0
         self.alone_until = 0
         self.output: list[Token] = []
@@ -110,8 +116,9 @@ class Sequence:
 
     @property
     def chunk(self) -> int:
-        """The most tokens that the next step may take."""
-        return self.waiting
+        """The most tokens that the next step may take: up to where the caches are to be kept."""
+        end = next((point.length for point in self.points if point.length > self.computed), self.length)
+        return end - self.computed
 
     def tokens(self, count: int, draft: Iterable[int] = ()) -> Integers:
         """The ids of the next `count` tokens to compute, and a draft behind them."""
@@ -153,7 +160,7 @@ class Sequence:
 
     def restart(self, cache: SequenceCache) -> None:
         """Forget what the caches hold; the tokens stay and will be computed again."""
-        self.cache, self.computed, self.features = cache, 0, {}
+        self.cache, self.computed, self.features, self.started = cache, 0, {}, False
 
     def _take(self, token: Token) -> None:
         if token.id in self.stop_tokens:
