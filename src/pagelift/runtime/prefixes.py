@@ -123,7 +123,7 @@ class PrefixCache:
             if not self._make_room(snapshot.nbytes + more, trunk, ancestor.key if ancestor else None):
                 return
             self._bytes += snapshot.nbytes - (trunk.nbytes if trunk.users else 0)
-            trunk.layers, trunk.length = {index: layer.copy() for index, layer in grown.items()}, point.length
+            trunk.layers, trunk.length = {index: cast(KVCache, layer.copy()) for index, layer in grown.items()}, point.length
             trunk.users += 1
             self._bytes += trunk.nbytes
             self._entries[point.key] = snapshot
