@@ -23,7 +23,7 @@ from sizes import Sizes
 
 from pagelift.backends import Backend, Ragged, SequenceCache, open_backend
 from pagelift.models import Grid, Model, Step, open_model, text_positions
-from pagelift.runtime.runner import STEP_TOKENS
+from pagelift.runtime.settings import STEP_TOKENS
 
 PAGE = (1088, 1408)  # pixels of the largest page that a model is given
 FILL_ROWS = 2048

@@ -10,6 +10,7 @@ from pagelift.models import ModelConfig
 
 GIB = 1 << 30
 FLOAT = 4
+STEP_TOKENS = 512
 
 
 def default_cache_bytes() -> int:
@@ -30,7 +31,7 @@ class RuntimeSettings:
     most answers at a time.
     """
 
-    step_tokens: int = 512
+    step_tokens: int = STEP_TOKENS
     mixed_tokens: int = 256
     draft_rows: int = 16
     cache_bytes: int = field(default_factory=default_cache_bytes)
