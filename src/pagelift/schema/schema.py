@@ -105,12 +105,14 @@ class Schema:
         return compile_validator(self.effective, self.draft)
 
     @functools.cached_property
-    def _leaves(self) -> Leaves:
+    def leaves(self) -> Leaves:
+        """Validators of single scalars, compiled when they are first needed."""
         return Leaves(functools.partial(compile_validator, draft=self.draft))
 
     @functools.cached_property
-    def _everything(self) -> bool:
-        return writes_everything(self.effective, self.views, self._leaves)
+    def writes_everything(self) -> bool:
+        """Whether an empty result with all optional objects written out stays within the limits."""
+        return writes_everything(self.effective, self.views, self.leaves)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without what was compiled, which cannot go to another process."""
@@ -143,7 +145,7 @@ class Schema:
         Raises UnfilledValue for required values that are missing and may not be null, ExtractionError for other demands
         that leaving values out cannot meet.
         """
-        return conform(data, self.effective, self.views, self.validator, self._leaves, self._everything)
+        return conform(data, self.effective, self.views, self.validator, self.leaves, self.writes_everything)
 
 
 def compile_validator(schema: Json, draft: int) -> Any:
@@ -199,7 +201,7 @@ def _trial(schema: Schema) -> list[Refusal]:
         _ = schema.validator
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         return [Refusal("", f"the validator cannot use the schema: {getattr(error, 'message', error)}", invalid=True)]
-    fault = empty_fault(schema.effective, schema.views, schema._leaves)
+    fault = empty_fault(schema.effective, schema.views, schema.leaves)
     return [Refusal("", fault)] if fault else []
 
 

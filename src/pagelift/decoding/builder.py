@@ -1,0 +1,164 @@
+"""From the effective schema to the graph of values. What a grammar cannot say is left wider, and the validator decides later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pagelift.core import Json
+from pagelift.decoding.scalar_values import fixed_values, number_values, plain_string, string_values
+from pagelift.decoding.values import Anything, ArrayValue, Choice, Fixed, Member, ObjectValue, Option, Scalar
+from pagelift.schema import keywords as kw
+from pagelift.schema.coercion import is_unicode
+from pagelift.schema.shaping import Leaves, Shaper, entry_schema
+from pagelift.schema.view import Flat, Views, admitted_types
+
+MAX_CHOICES = 20_000
+"""Places of one schema; what lies beyond is written as any JSON value."""
+MAX_WAYS = 200
+"""Alternatives of one place; where there are more, what they have in common is written."""
+ANY_DEPTH = 3
+MAX_COUNT = 100_000
+_KEY = plain_string(1, 100)
+
+
+@dataclass(slots=True)
+class ValueBuilder:
+    """Builds the choices of one schema. widened: what was left wider for its size, for the log."""
+
+    views: Views
+    leaves: Leaves
+    choices: list[Choice] = field(default_factory=list)
+    widened: list[str] = field(default_factory=list)
+    _known: dict[int, Choice] = field(default_factory=dict)
+    _kept: list[Any] = field(default_factory=list)
+    _pending: list[tuple[Choice, Flat]] = field(default_factory=list)
+
+    def build(self, schema: Json) -> Choice:
+        """The place of the whole answer; without recursion, since schemas may be deep."""
+        root = self._choice(schema)
+        while self._pending:
+            choice, view = self._pending.pop()
+            choice.options = self._options(view)
+        return root
+
+    def _choice(self, schema: Json) -> Choice:
+        view = self.views.flat(schema)
+        if id(view) not in self._known:
+            self._kept.append(view)
+            choice = self._known[id(view)] = Choice()
+            self.choices.append(choice)
+            if len(self.choices) > MAX_CHOICES:
+                choice.options = [Anything(ANY_DEPTH)]
+                self.widened.append(f"more than {MAX_CHOICES} places")
+            else:
+                self._pending.append((choice, view))
+        return self._known[id(view)]
+
+    def _options(self, view: Flat) -> list[Option]:
+        ways = self.views.alternatives(view)
+        if len(ways) > MAX_WAYS:
+            self.widened.append(f"more than {MAX_WAYS} alternatives of one value")
+            ways = [{k: v for k, v in view.items() if k not in ("anyOf", "oneOf")}]
+            self._kept.append(ways)
+        fixed: list[Json] = []
+        options: list[Option] = []
+        for way in ways:
+            for option in self._way(way):
+                if isinstance(option, Fixed):
+                    fixed += [v for v in option.values if not any(_identical(v, known) for known in fixed)]
+                elif option not in options:
+                    options.append(option)
+        return [*([Fixed(tuple(fixed))] if fixed else []), *options]
+
+    def _way(self, way: Flat) -> list[Option]:
+        types = frozenset(self._types(way))
+        listed = fixed_values(way, types, self.leaves.scalar(way))
+        if listed is not None:
+            return [Fixed(tuple(v for v in listed.values if _writable(v)))]
+        if types >= {"object", "array", "string", "number"} and not _shaped(way):
+            return [Anything(ANY_DEPTH)]
+        options: list[Option] = []
+        if "null" in types:
+            options.append(Fixed((None,)))
+        if "boolean" in types:
+            options.append(Fixed((True, False)))
+        if "string" in types:
+            options += string_values(way)
+        if "number" in types or "integer" in types:
+            options += number_values(way, whole="number" not in types)
+        if "array" in types:
+            options.append(self._array(way))
+        if "object" in types:
+            options.append(self._object(way))
+        return options
+
+    def _types(self, way: Flat) -> tuple[str, ...]:
+        types = admitted_types(way) or tuple(kw.ALL_TYPES)
+        for part in way.get("allOf", ()):
+            if isinstance(part, dict) and "type" in part:
+                types = tuple(t for t in types if t in kw.type_list(part["type"]) or (t == "integer" and "number" in part["type"]))
+        return types
+
+    def _array(self, way: Flat) -> ArrayValue:
+        rest = way.get("items", True)
+        prefix = way.get("prefixItems", rest if isinstance(rest, list) else [])
+        beyond = entry_schema(way, len(prefix))
+        most = int(way["maxItems"]) if way.get("maxItems", MAX_COUNT) < MAX_COUNT else None
+        return ArrayValue(
+            first=[self._choice(sub) for sub in prefix][:most],
+            rest=None if beyond is False else self._choice(beyond),
+            least=min(int(way.get("minItems", 0)), MAX_COUNT),
+            most=most if beyond is not False else min(len(prefix), len(prefix) if most is None else most),
+        )
+
+    def _object(self, way: Flat) -> ObjectValue:
+        properties = way.get("properties", {})
+        required = set(way.get("required", ()))
+        names = [n for n in (*properties, *(n for n in way.get("required", ()) if n not in properties)) if is_unicode(n)]
+        member = Shaper(self.views, self.leaves).member
+        members = [Member(name, self._choice(member(way, name)), name in required) for name in names]
+        most = int(way["maxProperties"]) if way.get("maxProperties", MAX_COUNT) < MAX_COUNT else None
+        extra = self._extra(way, bool(names))
+        return ObjectValue(
+            members=members,
+            extra=extra,
+            min_extra=max(0, int(way.get("minProperties", 0)) - len(members)) if extra else 0,
+            max_extra=None if most is None else max(0, most - len(members)),
+            sparse=most is not None and most < len(members),
+        )
+
+    def _extra(self, way: Flat, named: bool) -> list[tuple[Scalar, Choice]]:
+        """Keys besides the listed ones. Where properties are listed and others merely not forbidden, there are none."""
+        found = [(next(string_values({"pattern": p}), _KEY), self._choice(sub)) for p, sub in way.get("patternProperties", {}).items()]
+        others = way.get("additionalProperties", not named and not found)
+        if others is not False and not (others is True and named):
+            found.append((self._key(way), self._choice(others)))
+        return found
+
+    def _key(self, way: Flat) -> Scalar:
+        names = way.get("propertyNames")
+        if isinstance(names, dict):
+            view = self.views.flat(names)
+            listed = fixed_values(view, frozenset(("string",)), self.leaves.scalar(view))
+            if listed is not None:
+                return listed
+            return next(string_values(view), _KEY)
+        return _KEY
+
+
+def _shaped(way: Flat) -> bool:
+    """Whether a way that admits every type says more than that."""
+    return bool(set(way) & set(kw.ENFORCED) - {"type", "not", "if", "then", "else"})
+
+
+def _writable(value: Json) -> bool:
+    if isinstance(value, dict):
+        return all(is_unicode(k) and _writable(v) for k, v in value.items())
+    if isinstance(value, list):
+        return all(map(_writable, value))
+    return not isinstance(value, str) or is_unicode(value)
+
+
+def _identical(a: Json, b: Json) -> bool:
+    return type(a) is type(b) and bool(a == b)

@@ -1,0 +1,189 @@
+"""Grammars of ordinary schemas, token by token."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from decoding.answers import accepts, draw, text_of, tokens_of, validates, vocabulary
+from pagelift.core import ConfigError, EngineError, SchemaRefused
+from pagelift.decoding import Grammar, JsonStyle, compile_grammar, unpack_mask
+from pagelift.schema import Schema
+
+INVOICE = {
+    "type": "object",
+    "properties": {
+        "vendor": {"type": "string"},
+        "date": {"type": "string", "format": "date"},
+        "total": {"type": "number", "minimum": 0, "multipleOf": 0.01},
+        "paid": {"type": "boolean"},
+        "currency": {"enum": ["EUR", "USD"]},
+        "address": {"type": "object", "properties": {"zip": {"type": "string", "pattern": "^[0-9]{5}$"}}},
+        "rows": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}}},
+    },
+    "required": ["vendor"],
+}
+ANSWER = (
+    '{"vendor": "Müller \\"&\\" 中文", "date": "2024-01-31", "total": 27.80, "paid": null, "currency": "EUR", '
+    '"address": {"zip": "80331"}, "rows": [{"name": "item", "n": 1}, {"name": null, "n": -20}]}'
+)
+
+
+def grammar(schema: Any, **options: Any) -> Grammar:
+    return compile_grammar(Schema.load(schema), vocabulary(), **options)
+
+
+def test_an_answer_with_digits_as_printed_and_unescaped_text() -> None:
+    assert accepts(grammar(INVOICE).constraint(), ANSWER)
+
+
+@pytest.mark.parametrize("style", [JsonStyle(), JsonStyle.compact(), JsonStyle.indented(2), JsonStyle.indented(4)])
+def test_styles(style: JsonStyle) -> None:
+    constraint = grammar(INVOICE, style=style).constraint()
+    assert accepts(constraint, style.write(json.loads(ANSWER)))
+    for other in (JsonStyle(), JsonStyle.compact(), JsonStyle.indented(2), JsonStyle.indented(4)):
+        if other != style:
+            assert not accepts(grammar(INVOICE, style=style).constraint(), other.write(json.loads(ANSWER)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"paid": null, ', ""),  # a property left out
+        ('"vendor"', ' "vendor"'),  # free white space
+        ("null", "none"),
+        ("27.80", "-27.80"),
+        ("27.80", "27.805"),
+        ("27.80", "2.78e1"),
+        ("2024-01-31", "31.01.2024"),
+        ("中文", "\\u4e2d"),
+        ("中文", "\\f"),
+        ("80331", "8033"),
+        ("EUR", "CHF"),
+        ("-20", "-20.0"),
+        ("-20", "-0"),
+        ("]}", "], }"),
+    ],
+)
+def test_what_no_answer_may_be(old: str, new: str) -> None:
+    assert old in ANSWER
+    assert not accepts(grammar(INVOICE).constraint(), ANSWER.replace(old, new, 1))
+
+
+def test_forced_tokens_are_accepted_and_cost_no_choice() -> None:
+    constraint = grammar(INVOICE).constraint()
+    forced = constraint.forced()
+    assert text_of(forced).startswith('{"vendor')
+    assert constraint.forced() == forced
+    for token in forced:
+        assert constraint.allowed().mask[token // 32] >> (token % 32) & 1
+        constraint.accept([token])
+    assert not constraint.finished
+
+
+def test_only_stop_tokens_follow_the_end() -> None:
+    constraint = grammar(INVOICE).constraint()
+    constraint.accept(tokens_of(ANSWER))
+    assert constraint.finished
+    assert constraint.forced() == ()
+    stop = list(vocabulary().stop_tokens)
+    assert constraint.allowed().ids is not None
+    assert constraint.allowed().ids.tolist() == stop  # type: ignore[union-attr]
+    assert constraint.prefix([stop[1], 5]) == 1
+    constraint.accept([stop[1]])
+    with pytest.raises(EngineError, match="is not what the grammar allows"):
+        constraint.accept([tokens_of("{")[0]])
+    constraint.rollback(2)
+    assert not constraint.finished
+
+
+def test_the_mask_is_what_can_be_accepted() -> None:
+    constraint = grammar(INVOICE).constraint()
+    constraint.accept(tokens_of(ANSWER[:30]))
+    given = constraint.allowed()
+    allowed = unpack_mask(given.mask, vocabulary().size)
+    assert given.ids is not None
+    assert np.array_equal(np.flatnonzero(allowed), given.ids)
+    for token in range(vocabulary().size):
+        assert constraint.prefix([token]) == int(allowed[token])
+
+
+def test_going_back_and_copies() -> None:
+    rng = random.Random(5)
+    constraint = grammar(INVOICE).constraint()
+    tokens = draw(constraint.copy(), rng)
+    for cut in range(0, len(tokens), 7):
+        fresh = grammar(INVOICE).constraint()
+        fresh.accept(tokens[:cut])
+        other = fresh.copy()
+        assert other.prefix(tokens[cut:]) == len(tokens) - cut
+        other.accept(tokens[cut:])
+        other.rollback(len(tokens) - cut)
+        assert np.array_equal(other.allowed().mask, fresh.allowed().mask)
+        assert list(other.forced()) == list(fresh.forced())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_drawn_answers_are_valid(seed: int) -> None:
+    schema = Schema.load(INVOICE)
+    tokens = draw(compile_grammar(schema, vocabulary()).constraint(), random.Random(seed), most=2000)
+    text = text_of(tokens)
+    assert validates(schema, text) or "-02-" in text or "-31" in text  # dates are checked against the calendar at the end
+    assert list(json.loads(text)) == list(INVOICE["properties"])  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "string", "maxLength": 3}, ['"äöü"', '""', "null"], ['"abcd"']),
+        ({"type": "integer", "minimum": 3, "exclusiveMaximum": 12}, ["3", "11"], ["2", "12", "07"]),
+        ({"const": {"a": [1]}}, ['{"a": [1]}'], ['{"a": [2]}', "null"]),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2}, ["[1]", "[1, null]"], ["[]", "[1, 2, 3]"]),
+        ({"type": "array", "prefixItems": [{"const": "a"}, {"type": "number"}], "items": False}, ["[]", '["a"]', '["a", 2.5]'], ["[1]"]),
+        ({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "boolean"}}]}, ['"x"', "[true]"], ["[1]", "1"]),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, ["{}", '{"a": 1, "b": null}'], ['{"a": "x"}']),
+        ({"type": "object", "patternProperties": {"^n_": {"type": "number"}}, "additionalProperties": False}, ['{"n_a": 1}'], ['{"x": 1}']),
+        ({"allOf": [{"type": "integer", "minimum": 2}, {"maximum": 4}]}, ["2", "4"], ["1", "5"]),
+        ({"type": "object"}, ["{}", '{"a": [1, {"b": "x"}]}'], ["[]", "null"]),
+    ],
+)
+def test_keywords(schema: dict[str, Any], good: list[str], bad: list[str]) -> None:
+    for text in good:
+        assert accepts(grammar(schema).constraint(), text), text
+    for text in bad:
+        assert not accepts(grammar(schema).constraint(), text), text
+
+
+def test_recursion_may_end_and_optional_objects_are_written() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}, "child": {"$ref": "#"}}}
+    assert accepts(grammar(schema).constraint(), '{"a": {"b": null}}')
+    assert accepts(grammar(schema).constraint(), '{"a": {"b": null}, "child": {"a": {"b": "x"}}}')
+    assert not accepts(grammar(schema).constraint(), '{"child": {"a": {"b": null}}}')
+
+
+def test_what_may_not_be_null_and_is_not_required_can_be_left_out() -> None:
+    schema = Schema.load(
+        {"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": ["x"]}, "c": {"type": "null"}}}, nulls="declared"
+    )
+    for text in ('{"c": null}', '{"a": "q", "c": null}', '{"b": "x", "c": null}', '{"a": "", "b": "x", "c": null}'):
+        assert accepts(compile_grammar(schema, vocabulary()).constraint(), text), text
+    assert not accepts(compile_grammar(schema, vocabulary()).constraint(), '{"b": "x"}')
+
+
+def test_no_value_at_all_is_refused() -> None:
+    with pytest.raises(SchemaRefused, match="no value satisfies"):
+        grammar({"allOf": [{"type": "integer", "minimum": 5, "nullable": False}, {"maximum": 3}]})
+
+
+def test_grammars_are_compiled_once() -> None:
+    assert grammar(INVOICE).compiled is grammar(dict(INVOICE)).compiled
+    assert grammar(INVOICE).compiled is not grammar(INVOICE, style=JsonStyle.compact()).compiled
+
+
+def test_a_style_with_other_signs_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is no JSON style"):
+        JsonStyle(separator=";")
