@@ -45,10 +45,12 @@ class Running:
 
 
 @contextmanager
-def running(settings: ServerSettings | None = None, engines: Sequence[Engine] = (), aliases: Sequence[str] = ()) -> Iterator[Running]:
+def running(
+    settings: ServerSettings | None = None, engines: Sequence[Engine] = (), aliases: Sequence[str] = (), address: Address | None = None
+) -> Iterator[Running]:
     """Start a server and stop it at the end."""
     service = Service(settings or ServerSettings(), Catalog(engines or [load_engine("layout")], aliases))
-    server = Server(service, Address(port=0))
+    server = Server(service, address or Address(port=0))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

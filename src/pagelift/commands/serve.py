@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from platformdirs import user_data_path
+
 from pagelift.commands import ExitCode
 from pagelift.core import ConfigError, Limits
 from pagelift.extract import Engine, LocalModel, load_engine
@@ -111,7 +113,7 @@ def make_settings(job: Job) -> tuple[ServerSettings, Address]:
         document, sizes.body_bytes, sizes.pages, request_seconds=sizes.request_seconds, drain_seconds=sizes.drain_seconds,
         running=sizes.running, waiting=sizes.waiting,
     )  # fmt: skip
-    jobs = JobSettings(job.jobs_file, keep_seconds=job.keep_days * 86_400)
+    jobs = JobSettings(job.jobs_file or user_data_path("pagelift", appauthor=False) / "jobs.sqlite", keep_seconds=job.keep_days * 86_400)
     return ServerSettings(access, limits, jobs, aliases=job.aliases, version=job.version), address
 
 

@@ -16,7 +16,8 @@ from pagelift.server.chat_types import ChatRequest
 from pagelift.server.docs import CHAT_EXAMPLES, ERRORS, STREAM
 from pagelift.server.questions import Question
 from pagelift.server.service import Service
-from pagelift.server.streams import Streamed, sse
+from pagelift.server.streams import Streamed
+from pagelift.server.wire import sse
 from pagelift.server.work import Signal
 
 if TYPE_CHECKING:

@@ -92,6 +92,11 @@ EXTRACT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The result, or with `stream` lines of JSON.", "content": {**RESULT, "application/x-ndjson": {}}}
 }
 
+JOB_RESULT: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The result.", "content": RESULT},
+    409: {"model": ErrorBody, "description": "The job is not in a state for this."},
+}
+
 
 def _extract_body() -> dict[str, Any]:
     from pagelift.server.extract_types import ExtractForm, ExtractRequest

@@ -11,6 +11,7 @@ from pagelift.core import Extraction, PageContent, Word
 from pagelift.documents.open import Page
 from pagelift.extract import Engine, Extractor
 from pagelift.extract.vlm import VlmEngine
+from pagelift.schema import Schema
 from pagelift.schema.schema import Nulls
 from pagelift.server.attachments import Attachment, Opened, Reading
 from pagelift.server.catalog import Served
@@ -39,6 +40,10 @@ class Order:
     reading: Reading
     nulls: Nulls = "allowed"
     strict: bool = False
+
+    def check(self) -> None:
+        """Raises SchemaError for a schema that cannot be used, before the work begins."""
+        Schema.load(self.schema, nulls=self.nulls, strict=self.strict)
 
 
 def extract(order: Order, signal: Signal, observe: Observe, finished: Finished = lambda _: None) -> Extraction:

@@ -80,7 +80,7 @@ class _Visit:
         self._over = False
         self.id = "req_" + secrets.token_hex(12)
         scope.setdefault("state", {})["log"] = {}
-        scope["state"]["start"] = self._start
+        scope["state"]["id"] = self.id
 
     async def receive(self) -> Message:
         """The next part of the body, which is counted, and for which a client has stall_seconds. Raises ApiError 408 or 413."""
@@ -89,7 +89,6 @@ class _Visit:
         try:
             message = await asyncio.wait_for(self._receive(), self._service.settings.limits.stall_seconds)
         except TimeoutError:
-            self._body_read = True
             raise ApiError(408, "the body of the request came too slowly; send it again", code="too_slow") from None
         self._bytes_in += len(message.get("body", b""))
         self._body_read = not message.get("more_body", False)

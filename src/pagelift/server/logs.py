@@ -23,10 +23,18 @@ class JsonFormatter(logging.Formatter):
             "event": record.getMessage(),
         }
         entry |= getattr(record, "fields", {})
-        if record.exc_info and record.exc_info[0]:
-            entry["error"] = record.exc_info[0].__name__
-            entry["at"] = [f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(record.exc_info[2])[-12:]]
+        if record.exc_info and record.exc_info[1]:
+            entry |= describe(record.exc_info[1])
         return json.dumps(entry, ensure_ascii=True, default=str)
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """The kind of an error, of what it comes from, and where in the code that was raised; no message."""
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    lines = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(cause.__traceback__)[-12:]]
+    return {"error": type(error).__name__, "cause": type(cause).__name__, "at": lines}
 
 
 def event(name: str, level: int = logging.INFO, **fields: Any) -> None:

@@ -15,7 +15,8 @@ from pagelift.server.docs import ERRORS, EXTRACT, EXTRACT_BODY
 from pagelift.server.extract_types import read_request
 from pagelift.server.extraction import Happening, Order, extract
 from pagelift.server.service import Service
-from pagelift.server.streams import Streamed, ndjson, to_json
+from pagelift.server.streams import Streamed
+from pagelift.server.wire import ndjson, to_json
 from pagelift.server.work import Signal, in_loop
 
 router = APIRouter(tags=["extraction"])

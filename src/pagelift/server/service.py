@@ -10,6 +10,8 @@ from pagelift.server.catalog import Catalog
 from pagelift.server.errors import ApiError, Cancelled
 from pagelift.server.extraction import Order
 from pagelift.server.grammars import Grammars
+from pagelift.server.job_store import JobStore
+from pagelift.server.jobs import Jobs
 from pagelift.server.metrics import Metrics
 from pagelift.server.settings import ServerSettings
 from pagelift.server.work import Lane, Receive, Signal, watched
@@ -30,7 +32,8 @@ class Service:
         self.signals: set[Signal] = set()
         self.engines = Lane("extraction", limits.engine_threads(), limits.waiting)
         self.models = Lane("generation", limits.model_threads(), limits.waiting)
-        self.metrics = Metrics((self.engines, self.models))
+        self.jobs = Jobs(settings.jobs, JobStore(settings.jobs, settings.jobs.file)) if settings.jobs.file else None
+        self.metrics = Metrics((self.engines, self.models, *([self.jobs.lane] if self.jobs else [])))
 
     def watched(self, receive: Receive) -> AbstractAsyncContextManager[Signal]:
         """The signal of one request; see `work.watched`."""
@@ -58,10 +61,12 @@ class Service:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Around the whole run of the server."""
+        """Around the whole run of the server; jobs are worked on meanwhile."""
+        if self.jobs:
+            self.jobs.start(self)
         try:
             yield
         finally:
             self.stop()
-            self.engines.close()
-            self.models.close()
+            if self.jobs:
+                await self.jobs.stop()

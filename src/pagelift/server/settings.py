@@ -51,7 +51,7 @@ class JobSettings:
     """file: the database, None for no jobs. workers: jobs at a time. waiting: queued jobs at most.
 
     keep_seconds, keep_count: how long, and how many, finished jobs are kept.
-    attempts: a job during which the server ended so often fails.
+    attempts: a job during which the server ended so often fails. seconds: for one job.
     """
 
     file: Path | None = None
@@ -60,9 +60,10 @@ class JobSettings:
     keep_seconds: float = 7 * 86_400.0
     keep_count: int = 10_000
     attempts: int = 3
+    seconds: float = 6 * 3600.0
 
     def __post_init__(self) -> None:
-        for name in ("workers", "waiting", "keep_seconds", "keep_count", "attempts"):
+        for name in ("workers", "waiting", "keep_seconds", "keep_count", "attempts", "seconds"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} of the jobs is {getattr(self, name)!r}; give a number above 0")
 

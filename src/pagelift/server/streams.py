@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
 from starlette.responses import Response
@@ -28,7 +27,7 @@ class Streamed(Response):
 
     async def __call__(
         self,
-        scope: MutableMapping[str, Any],  # noqa: ARG002
+        scope: MutableMapping[str, Any],
         receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
         send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
     ) -> None:
@@ -38,13 +37,15 @@ class Streamed(Response):
                 first = await anext(pieces)
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 await send({"type": "http.response.body", "body": first, "more_body": True})
-                last = await self._rest(pieces, send)
+                last = await self._rest(pieces, send, scope["state"]["id"])
             finally:
                 signal.set(Cancelled("the request is over"))
                 await pieces.aclose()  # type: ignore[attr-defined]
             await send({"type": "http.response.body", "body": last, "more_body": False})
 
-    async def _rest(self, pieces: AsyncIterator[bytes], send: Callable[[MutableMapping[str, Any]], Awaitable[None]]) -> bytes:
+    async def _rest(
+        self, pieces: AsyncIterator[bytes], send: Callable[[MutableMapping[str, Any]], Awaitable[None]], request_id: str
+    ) -> bytes:
         """Send all pieces; what is left to say after an error."""
         try:
             async for piece in pieces:
@@ -52,20 +53,6 @@ class Streamed(Response):
         except Exception as error:  # noqa: BLE001  the boundary of a request whose status is out already
             answer = to_api_error(error)
             if answer.status == 500:
-                failure("stream failed", error)
+                failure("stream failed", error, request=request_id)
             return self._on_error(answer)
         return b""
-
-
-def to_json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def sse(value: Any, event: str = "") -> bytes:
-    """One server-sent event (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
-    head = f"event: {event}\n".encode() if event else b""
-    return head + b"data: " + to_json(value) + b"\n\n"
-
-
-def ndjson(value: Mapping[str, Any]) -> bytes:
-    return to_json(value) + b"\n"

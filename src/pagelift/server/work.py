@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, MutableMapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from pagelift.core.errors import PageliftError
@@ -70,7 +70,6 @@ class Lane:
         self.running = 0
         self._queue: deque[asyncio.Future[None]] = deque()
         self._seconds = 1.0  # that work took of late, smoothed
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"pagelift-{name}")
 
     @property
     def waiting(self) -> int:
@@ -81,10 +80,11 @@ class Lane:
         loop = asyncio.get_running_loop()
         await self._enter(signal)
         start = time.perf_counter()
-        future = loop.run_in_executor(self._executor, work)
+        future: asyncio.Future[T] = loop.create_future()
+        threading.Thread(target=_work, args=(loop, future, work), name=f"pagelift-{self.name}", daemon=True).start()
         future.add_done_callback(lambda done: self._leave(done, time.perf_counter() - start))
         over = loop.create_future()
-        signal.when_set(lambda: in_loop(loop, lambda: settle(over)))
+        signal.when_set(lambda: in_loop(loop, partial(settle, over, None)))
         try:
             await asyncio.wait({future, over}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -103,7 +103,7 @@ class Lane:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._queue.append(turn)
-        signal.when_set(lambda: in_loop(loop, lambda: settle(turn, signal.reason)))
+        signal.when_set(lambda: in_loop(loop, lambda: settle(turn, None, signal.reason)))
         try:
             await turn
         except BaseException:
@@ -132,16 +132,22 @@ class Lane:
         """When the queue may have moved on, by how long work took of late."""
         return max(1, min(60, round(self._seconds * (self.waiting + 1) / self.threads / 4)))
 
-    def close(self) -> None:
-        """Take no more work; threads end with what they do."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+
+def _work(loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], work: Callable[[], T]) -> None:
+    """Runs in a thread, which the end of the process does not wait for."""
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001  it goes to the caller
+        in_loop(loop, partial(settle, future, None, error))
+    else:
+        in_loop(loop, partial(settle, future, result))
 
 
-def settle(future: asyncio.Future[None], error: Exception | None = None) -> None:
+def settle(future: asyncio.Future[Any], result: object, error: BaseException | None = None) -> None:
     """Complete a future that may be complete already."""
     if not future.done():
         if error is None:
-            future.set_result(None)
+            future.set_result(result)
         else:
             future.set_exception(error)
 
