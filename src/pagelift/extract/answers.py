@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from pagelift.core import InvalidOutput, Json
+from pagelift.decoding import parse_partial
 
 BLANKS = " \t\n\r"
+STARTS = '{["-0123456789tfn'
+"""What JSON begins with."""
 DIGITS = 15
 """Every decimal number of so many digits survives in double precision."""
 Span = tuple[int, int]
-_WHOLE_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.S)
 
 
 def parse_answer(text: str) -> Json:
@@ -35,10 +37,13 @@ def parse_answer(text: str) -> Json:
 
 
 def value_spans(text: str) -> dict[str, Span]:
-    """Where each scalar and each empty array of a JSON text stands in it, [start, end), by JSON Pointer. text: valid JSON."""
+    """Where each scalar and each empty array of a JSON text stands in it, [start, end), by JSON Pointer.
+
+    text: JSON, or the beginning of it; then the value at its end may be one that was cut off.
+    """
     spans: dict[str, Span] = {}
-    for pointer, start, end in _walk(text, _skip(text, 0), "")[0]:
-        spans[pointer] = (start, end)
+    with contextlib.suppress(IndexError, ValueError):  # the text ends here
+        _walk(text, _skip(text, 0), "", spans)
     return spans
 
 
@@ -67,18 +72,17 @@ def confidences(spans: dict[str, Span], pieces: Sequence[tuple[str, float | None
 
 
 Step = str | int
-MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The beginning of an answer.
+    """An answer as far as it goes.
 
-    value: of what was complete; MISSING when nothing was. path: property names and numbers of entries that lead to the value which
-    was being written, None when the answer was complete after all. spans: of the complete values, see `value_spans`.
+    value: of what was complete, None when nothing was. path: property names and numbers of entries that lead to what was being
+    written, None when the answer is complete. spans: of the complete values, see `value_spans`.
     """
 
-    value: Any
+    value: Json
     path: tuple[Step, ...] | None
     spans: dict[str, Span] = field(default_factory=dict)
 
@@ -88,91 +92,25 @@ def parse_cut(text: str) -> Cut:
 
     Raises InvalidOutput when the text is not the beginning of JSON.
     """
-    beginning = _Beginning(text)
-    try:
-        value, at, path = beginning.value(_skip(text, 0), "")
-        if path is None and text[at:].strip(BLANKS):
-            raise ValueError(f"more behind the end at character {at}")
-        json.dumps(None if value is MISSING else value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise InvalidOutput(f"the model's answer is not JSON ({error}): {_excerpt(text)}", text) from error
-    return Cut(value, path, beginning.spans)
-
-
-Part = tuple[Any, int, tuple[Step, ...] | None]
-"""A value as far as it goes, its end, and the path inside it to where the text ends, None when it is complete."""
-
-
-@dataclass(slots=True)
-class _Beginning:
-    """Reads JSON that may end anywhere."""
-
-    text: str
-    spans: dict[str, Span] = field(default_factory=dict)
-
-    def value(self, at: int, pointer: str) -> Part:
-        if at >= len(self.text):
-            return MISSING, at, ()
-        if self.text[at] == "{":
-            return self._object(_skip(self.text, at + 1), pointer)
-        if self.text[at] == "[":
-            value, end, path = self._array(_skip(self.text, at + 1), pointer)
-            if path is None and not value:
-                self.spans[pointer] = (at, end)
-            return value, end, path
-        value, end, path = self._scalar(at)
-        if path is None:
-            self.spans[pointer] = (at, end)
-        return value, end, path
-
-    def _scalar(self, at: int) -> Part:
-        text = self.text
-        if text[at] == '"':
-            if _WHOLE_STRING.match(text, at) is None:
-                return MISSING, len(text), ()
-            value, end = scanstring(text, at + 1, True)
-            return value, end, None
-        end = _end_of_word(text, at)
-        if end == len(text) and text[at:end] not in ("true", "false", "null"):
-            return MISSING, end, ()
-        return json.loads(text[at:end], parse_constant=_refuse, parse_float=_finite), end, None
-
-    def _object(self, at: int, pointer: str) -> Part:
-        found: dict[str, Any] = {}
-        while at < len(self.text) and self.text[at] != "}":
-            name, at, path = self._scalar(at)
-            if path is not None:
-                return found, at, ()
-            if not isinstance(name, str) or name in found:
-                raise ValueError(f"no new name of a property before character {at}")
-            at = _skip(self.text, at)
-            if at < len(self.text) and self.text[at] != ":":
-                raise ValueError(f"no colon at character {at}")
-            value, at, path = self.value(_skip(self.text, at + 1), f"{pointer}/{_escaped(name)}")
-            if value is not MISSING:
-                found[name] = value
-            if path is not None:
-                return found, at, (name, *path)
-            at = self._past_comma(at, "}")
-        return found, at + 1, None if at < len(self.text) else ()
-
-    def _array(self, at: int, pointer: str) -> Part:
-        found: list[Any] = []
-        while at < len(self.text) and self.text[at] != "]":
-            number = len(found)
-            value, at, path = self.value(at, f"{pointer}/{number}")
-            if value is not MISSING:
-                found.append(value)
-            if path is not None:
-                return found, at, (number, *path)
-            at = self._past_comma(at, "]")
-        return found, at + 1, None if at < len(self.text) else (len(found),)
-
-    def _past_comma(self, at: int, closing: str) -> int:
-        at = _skip(self.text, at)
-        if at < len(self.text) and self.text[at] not in "," + closing:
-            raise ValueError(f"neither comma nor {closing} at character {at}")
-        return _skip(self.text, at + 1) if self.text[at : at + 1] == "," else at
+    partial = parse_partial(text)
+    if text.strip(BLANKS)[:1] not in STARTS:
+        raise InvalidOutput(f"the model's answer was cut off and is not the beginning of JSON: {_excerpt(text)}", text)
+    spans = {pointer: span for pointer, span in value_spans(text).items() if pointer in partial.reached}
+    if partial.complete:
+        digits_may_follow = isinstance(partial.data, int | float) and not isinstance(partial.data, bool)
+        return Cut(None, ()) if digits_may_follow else Cut(partial.data, None, spans)
+    steps: list[Step] = []
+    here, pointer = partial.data, partial.unfinished or (partial.open[-1] if partial.open else "")
+    for step in pointer.split("/")[1:]:
+        if isinstance(here, list):
+            steps.append(int(step))
+            here = here[int(step)] if int(step) < len(here) else None
+        else:
+            steps.append(step.replace("~1", "/").replace("~0", "~"))
+            here = here.get(steps[-1]) if isinstance(here, dict) else None
+    if partial.unfinished is None and isinstance(here, list):
+        steps.append(len(here))  # cut between entries
+    return Cut(partial.data, tuple(steps), spans)
 
 
 def inexact_numbers(text: str, spans: Mapping[str, Span]) -> dict[str, str]:
@@ -182,24 +120,26 @@ def inexact_numbers(text: str, spans: Mapping[str, Span]) -> dict[str, str]:
     return {pointer: word for pointer, word in long.items() if "." in word and Decimal(word) != Decimal(repr(float(word)))}
 
 
-def _walk(text: str, at: int, pointer: str) -> tuple[list[tuple[str, int, int]], int]:
-    """Spans of the value at `at`, and where it ends."""
-    if text[at] not in "{[":
-        end = scanstring(text, at + 1, True)[1] if text[at] == '"' else _end_of_word(text, at)
-        return [(pointer, at, end)], end
-    spans: list[tuple[str, int, int]] = []
-    closing, index, start = "}" if text[at] == "{" else "]", 0, at
+def _walk(text: str, at: int, pointer: str, spans: dict[str, Span]) -> int:
+    """Note the spans of the value at `at`. Returns where it ends; raises IndexError or ValueError at the end of the text."""
+    start, opening = at, text[at]
+    if opening not in "{[":
+        at = scanstring(text, at + 1, True)[1] if opening == '"' else _end_of_word(text, at)
+        spans[pointer] = (start, at)
+        return at
+    closing, index = "}" if opening == "{" else "]", 0
     at = _skip(text, at + 1)
     while text[at] != closing:
         step = str(index)
-        if closing == "}":
+        if opening == "{":
             step, at = scanstring(text, at + 1, True)
             at = _skip(text, _skip(text, at) + 1)  # past the colon
-        inner, at = _walk(text, at, f"{pointer}/{_escaped(step)}")
-        spans += inner
-        at, index = _skip(text, at), index + 1
+        at = _skip(text, _walk(text, at, f"{pointer}/{_escaped(step)}", spans))
+        index += 1
         at = _skip(text, at + 1) if text[at] == "," else at
-    return spans or ([(pointer, start, at + 1)] if closing == "]" else []), at + 1
+    if opening == "[" and not index:
+        spans[pointer] = (start, at + 1)
+    return at + 1
 
 
 def _escaped(step: str) -> str:

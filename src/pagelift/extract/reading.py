@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pagelift.core import Json
-from pagelift.extract.answers import MISSING, Cut, Step, confidences, inexact_numbers, parse_answer, parse_cut, value_spans
+from pagelift.extract.answers import Cut, Step, confidences, inexact_numbers, parse_answer, parse_cut, value_spans
 from pagelift.extract.fields import empty_pointers, missing, restrict, weight
 from pagelift.extract.plan import Budget
 from pagelift.extract.questions import Asker, Question, Reply
@@ -69,7 +69,7 @@ def _take(reading: Reading, question: Question, reply: Reply) -> Cut:
     sure = confidences(cut.spans, reply.pieces) if reply.pieces else dict.fromkeys(cut.spans, UNKNOWN)
     reading.probabilities |= {_moved(pointer, offsets): probability for pointer, probability in sure.items()}
     reading.inexact |= {_moved(pointer, offsets): written for pointer, written in inexact_numbers(reply.text, cut.spans).items()}
-    if cut.value is not MISSING:
+    if cut.value is not None or cut.path is None:
         reading.data = _joined(reading.data, cut.value, offsets, "")
     reading.cut = None if cut.path is None else _moved_path(cut.path, offsets)
     return cut
@@ -80,8 +80,7 @@ def _follow_up(reading: Reading, question: Question, cut: Cut) -> Question | Non
     assert cut.path is not None
     assert reading.cut is not None
     names = _leading_names(cut.path)
-    own = cut.value if cut.value is not MISSING else None
-    group = missing(question.schema, own, names)
+    group = missing(question.schema, cut.value, names)
     if not group:
         reading.cut = None  # only the closing brackets were missing
         return None
