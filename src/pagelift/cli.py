@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -11,10 +12,10 @@ import typer
 
 from pagelift import __version__
 from pagelift.commands import ExitCode, say, set_up_streams
-from pagelift.core import ConfigError, EngineError, Limits, PageliftError, SchemaError
+from pagelift.core import Budget, ConfigError, EngineError, Limits, PageliftError, SchemaError
 
 if TYPE_CHECKING:
-    from pagelift.extract import LocalModel
+    from pagelift.extract import LocalModel, RemoteServer
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = "Exit codes: 0 all fine, 1 usage, 2 nothing succeeded, 3 schema refused, 4 some inputs failed."
@@ -107,6 +108,7 @@ def _root(
 
 
 _DEFAULTS = Limits()
+_BUDGET = Budget()
 _MB = 1024 * 1024
 
 
@@ -116,12 +118,33 @@ def extract(  # noqa: PLR0913, PLR0917
         list[str], typer.Argument(metavar="INPUT", help="PDF or image files, folders (searched to the bottom), - for standard input.")
     ],
     schema: Annotated[str, typer.Option("--schema", "-s", metavar="S", help="JSON Schema: a file, inline JSON, or a saved name.")],
-    engine: Annotated[str, typer.Option(metavar="NAME", help="What reads the values: auto, layout, vlm.")] = "auto",
+    engine: Annotated[str, typer.Option(metavar="NAME", help="What reads the values: auto, layout, vlm, remote.")] = "auto",
     model: Annotated[
-        str | None, typer.Option(metavar="M", help="For vlm: a checkpoint folder or a cached hub id. Default: PAGELIFT_MODEL, config.toml.")
+        str | None,
+        typer.Option(
+            metavar="M",
+            help="For vlm: a checkpoint folder or a cached hub id. Default: PAGELIFT_MODEL, config.toml. "
+            "For remote: the model's name there. Default: VLLM_MODEL_NAME, config.toml, the first that the server lists.",
+        ),
     ] = None,
     backend: Annotated[Backend, typer.Option(help="For vlm: what runs the model.")] = Backend.auto,
-    prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="For vlm: the text to ask with, {schema} in it.")] = None,
+    prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="For vlm, remote: the text to ask with, {schema} in it.")] = None,
+    api_base: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="For remote: an OpenAI-compatible server, /v1 included. Default: VLLM_API_BASE, config.toml."),
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="For remote. Others can see it; prefer VLLM_API_KEY or config.toml.")
+    ] = None,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, metavar="N", help="For vlm, remote: tokens of one answer; longer lists are continued.")
+    ] = _BUDGET.answer_tokens,
+    max_prompt_tokens: Annotated[
+        int, typer.Option(min=1, metavar="N", help="For vlm, remote: tokens of one question; longer documents are read in parts.")
+    ] = _BUDGET.prompt_tokens,
+    max_fields: Annotated[
+        int, typer.Option(min=1, metavar="N", help="For vlm, remote: values asked for at once; wider schemas are asked in parts.")
+    ] = _BUDGET.fields,
     pages: Annotated[str | None, typer.Option(metavar="PAGES", help="Pages to read, from 1, such as 1-3,7,12-. Default: all.")] = None,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Add for every value where it was read, as printed, with confidence.")
@@ -172,9 +195,31 @@ def extract(  # noqa: PLR0913, PLR0917
     )  # fmt: skip
     job = command.Job(
         inputs, schema, engine, pages, command.read_password(password_file) if password_file else password, evidence, annotate, out,
-        format.value if format else None, nulls.value, ocr.value, strict, jobs, limits, _local(engine, model, backend, prompt),
+        format.value if format else None, nulls.value, ocr.value, strict, jobs, limits,
+        _model(engine, _local(engine, model, backend, prompt), api_base, api_key),
+        Budget(prompt_tokens=max_prompt_tokens, answer_tokens=max_tokens, fields=max_fields),
     )  # fmt: skip
     raise Done(command.run(job))
+
+
+def _model(engine: str, local: LocalModel | None, api_base: str | None, api_key: str | None) -> LocalModel | RemoteServer | None:
+    """The model or server that was asked for; the environment names of lift-pdf count only for the engine remote."""
+    from pagelift.extract.settings import configured_server
+
+    if engine != "remote":
+        if api_base or api_key:
+            raise ConfigError("--api-base and --api-key are for --engine remote; choose that engine or leave them out")
+        return local
+    if local is not None and local.backend != "auto":
+        raise ConfigError("engine remote runs no model itself; leave --backend out")
+    given = {
+        "api_base": api_base or os.environ.get("VLLM_API_BASE"),
+        "api_key": api_key or os.environ.get("VLLM_API_KEY"),
+        "model": (local and local.model) or os.environ.get("VLLM_MODEL_NAME"),
+        "prompt": local and local.prompt,
+    }
+    server: RemoteServer = replace(configured_server(), **{name: value for name, value in given.items() if value})  # type: ignore[arg-type]
+    return server
 
 
 def _local(engine: str, model: str | None, backend: Backend, prompt: Path | None) -> LocalModel | None:
@@ -226,7 +271,7 @@ def serve(  # noqa: PLR0913, PLR0917
         str, typer.Option(metavar="NAME", help="What reads values unless a request names a model: auto, layout, vlm.")
     ] = "auto",
     backend: Annotated[Backend, typer.Option(help="What runs the model.")] = Backend.auto,
-    prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="For vlm: the text to ask with, {schema} in it.")] = None,
+    prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="For vlm, remote: the text to ask with, {schema} in it.")] = None,
     alias: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A further name of the model; may be repeated.")] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0 for all networks.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="0 for any that is free.")] = 8080,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +69,7 @@ class Reader:
     characters: int = 1_000_000
     repeats: int = 0
     context: int | None = None
+    concurrency: int = 1
     asked: list[Question] = field(default_factory=list)
     _given: dict[tuple[int, ...], dict[str, int]] = field(default_factory=dict)
 
@@ -81,9 +81,6 @@ class Reader:
 
     def prompt_text(self, question: Question) -> str:  # noqa: ARG002
         return ""
-
-    def ask_all(self, questions: Iterable[Question]) -> Iterator[Reply]:
-        return map(self.ask, questions)
 
     def ask(self, question: Question) -> Reply:
         self.asked.append(question)

@@ -2,7 +2,8 @@
 
 import asyncio
 import io
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pydantic
 import pytest
 
+from extract.fake_server import FakeServer, completion
 from pagelift import (
     Box,
     ConfigError,
@@ -26,8 +28,10 @@ from pagelift import (
     extract,
 )
 from pagelift.core import Proposal
-from pagelift.extract import ENGINES, Engine, ExtractOptions, ReadablePage, load_engine
+from pagelift.extract import ENGINES, Engine, ExtractOptions, ReadablePage, RemoteServer, load_engine
+from pagelift.extract.vlm import VlmEngine
 from pagelift.schema import Schema
+from runtime.scripted import scripted
 
 SCHEMA = {
     "type": "object",
@@ -40,7 +44,20 @@ SCHEMA = {
 }
 
 
-WITHOUT_WEIGHTS = sorted(set(ENGINES) - {"vlm"})  # which is tested with a scripted model, see test_vlm.py
+NOTHING = json.dumps({"number": None, "total": None, "paid": None, "rows": []})
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def any_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Every engine there is; those that ask a model with one that knows nothing."""
+    if request.param == "vlm":
+        yield VlmEngine(scripted(NOTHING))
+    elif request.param == "remote":
+        pytest.importorskip("openai")
+        with FakeServer(lambda _: completion(NOTHING)) as server:
+            yield load_engine("remote", RemoteServer(server.api_base))
+    else:
+        yield load_engine(request.param)
 
 
 @dataclass
@@ -182,21 +199,33 @@ def test_wrong_options_are_refused_at_once() -> None:
         Extractor(engine=Scripted()).extract(b"")
 
 
-def test_engines_of_the_registry_have_the_protocol_and_their_name() -> None:
-    for name in WITHOUT_WEIGHTS:
-        engine = load_engine(name)
-        assert isinstance(engine, Engine)
-        assert engine.name == name
+def test_engines_of_the_registry_have_the_protocol_and_their_name(any_engine: Engine) -> None:
+    assert isinstance(any_engine, Engine)
+    assert any_engine.name in ENGINES
     assert load_engine("auto").name == "layout"
 
 
-@pytest.mark.parametrize("name", WITHOUT_WEIGHTS)
 @pytest.mark.parametrize("lines", [[], ["Invoice number: A-17", "Total: 1,234.50 EUR"]])
-def test_every_engine_gives_valid_results(name: str, lines: list[str], pdf: Callable[..., bytes]) -> None:
-    result = Extractor(SCHEMA, name).extract(pdf(lines))
-    assert result.engine == name
+def test_every_engine_gives_valid_results(any_engine: Engine, lines: list[str], pdf: Callable[..., bytes]) -> None:
+    result = Extractor(SCHEMA, any_engine).extract(pdf(lines, lines), pages="2")
+    assert (result.engine, result.pages) == (any_engine.name, 1)
     assert Schema.load(SCHEMA).errors(result.data) == []
     assert set(result.fields) >= {"/number", "/total", "/paid"}
+    assert all(0 <= field.confidence <= 1 for field in result.fields.values())
+    assert all(field.reason for field in result.fields.values() if field.value in (None, []))
+    json.dumps(result.to_dict())
+
+
+def test_every_engine_tells_of_pages_that_cannot_be_read(any_engine: Engine) -> None:
+    class Broken:
+        number = 1
+
+        @property
+        def content(self) -> Any:
+            raise CorruptDocument("page 1 is damaged")
+
+    with pytest.raises(CorruptDocument, match="damaged"):
+        any_engine.extract([Broken()], Schema.load(SCHEMA), ExtractOptions())  # type: ignore[list-item]
 
 
 def test_a_closed_result_can_still_be_drawn(pdf: Callable[..., bytes], tmp_path: Path) -> None:
@@ -209,8 +238,6 @@ def test_a_closed_result_can_still_be_drawn(pdf: Callable[..., bytes], tmp_path:
 
 
 def test_json_text_keeps_boxes_on_one_line_and_means_the_same(pdf: Callable[..., bytes]) -> None:
-    import json
-
     result = run(Scripted({"total": 5, "number": "[\n 1,\n 2\n]"}, {"/total": found("/total", 5)}), pdf)
     assert json.loads(result.to_json()) == result.to_dict()
     assert '"box": [1, 2, 3, 4]' in result.to_json()

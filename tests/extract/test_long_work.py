@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extract.reader import FakeDocument, Printed, Reader
+from pagelift.core import Budget
 from pagelift.extract.conduct import extract_by_asking
-from pagelift.extract.plan import Budget
 from pagelift.schema import Schema
 
 LINES = 12

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pagelift import ConfigError, EngineError, Extraction, Extractor, InvalidOutput, WeightsError
+from pagelift.core import Budget
 from pagelift.documents import open_document
 from pagelift.extract import ENGINES, LocalModel, load_engine
 from pagelift.extract import settings as local_settings
 from pagelift.extract.answers import confidences, inexact_numbers, parse_answer, parse_cut, value_spans
-from pagelift.extract.plan import Budget
 from pagelift.extract.prompts import OWN_WORDING, extraction_prompt, fit, page_picture, read_template
 from pagelift.extract.vlm import VlmEngine
 from pagelift.weights import hub
@@ -106,7 +106,7 @@ def test_a_truncated_answer_keeps_what_was_complete_and_says_what_was_not_reache
     text = json.dumps(ANSWER)
     loaded = scripted(text)
     tokens = len(loaded.tokenizer.encode(text[: text.index("1234.5") + 4]))
-    result = Extractor(SCHEMA, VlmEngine(loaded, budget=Budget(answer_tokens=tokens, follow_ups=0))).extract(pdf(LINES))
+    result = Extractor(SCHEMA, VlmEngine(loaded), budget=Budget(answer_tokens=tokens, follow_ups=0)).extract(pdf(LINES))
     assert result.data == {"number": "A-17", "total": None, "paid": None, "note": None, "rows": []}
     assert result.metadata["truncated"] is True
     assert any("cut off at /total" in warning for warning in result.warnings)

@@ -22,12 +22,12 @@ from pagelift.commands import ExitCode, say
 from pagelift.commands.inputs import STDIN, Input, find_inputs, is_batch
 from pagelift.commands.sinks import ArraySink, CsvSink, Failure, FolderSink, Format, JsonSink, LinesSink, Sink
 from pagelift.commands.tables import Table
-from pagelift.core import ConfigError, DocumentError, Extraction, InvalidOutput, Limits, PageliftError
+from pagelift.core import Budget, ConfigError, DocumentError, Extraction, InvalidOutput, Limits, PageliftError
 from pagelift.core.annotate import annotated_pages, as_png
 from pagelift.core.files import make_folder, write_atomic
 from pagelift.core.processes import end_with_parent
 from pagelift.documents.open import OcrMode
-from pagelift.extract import Extractor, LocalModel
+from pagelift.extract import Extractor, LocalModel, RemoteServer
 from pagelift.extract.pages import parse_pages
 from pagelift.schema import Schema
 from pagelift.schema.schema import Nulls
@@ -53,7 +53,8 @@ class Job:
     strict: bool = False
     jobs: int = 1
     limits: Limits = field(default_factory=Limits)
-    model: LocalModel | None = None
+    model: LocalModel | RemoteServer | None = None
+    budget: Budget = field(default_factory=Budget)
 
 
 OPTIONS = {
@@ -202,7 +203,9 @@ def _parallel_outcomes(job: Job, todo: Iterator[Input]) -> Generator[Outcome, No
 
 
 def _extractor_of(job: Job) -> Extractor:
-    return Extractor(job.schema, job.engine, limits=job.limits, ocr=job.ocr, nulls=job.nulls, strict=job.strict, model=job.model)
+    return Extractor(
+        job.schema, job.engine, limits=job.limits, ocr=job.ocr, nulls=job.nulls, strict=job.strict, model=job.model, budget=job.budget
+    )
 
 
 _process: tuple[Job, Extractor]

@@ -22,12 +22,13 @@ from pagelift.core.errors import (
     WeightsError,
 )
 from pagelift.core.geometry import Box, union
-from pagelift.core.limits import Limits
+from pagelift.core.limits import Budget, Limits
 from pagelift.core.page import FormField, PageContent, Word
 from pagelift.core.result import Extraction, Field, Json, PagePictures, Proposal, Status
 
 __all__ = [
     "Box",
+    "Budget",
     "ConfigError",
     "CorruptDocument",
     "DocumentError",

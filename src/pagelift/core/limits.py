@@ -1,4 +1,4 @@
-"""Limits on untrusted documents. Each can be set; none can be switched off by accident."""
+"""Limits on untrusted documents, and on what a model is asked at once. Each can be set; none can be switched off by accident."""
 
 from __future__ import annotations
 
@@ -30,3 +30,25 @@ class Limits:
             value = getattr(self, f.name)
             if not isinstance(value, int | float) or not value > 0:
                 raise ConfigError(f"limit {f.name} is {value!r}; give a number above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a single question may hold. Raises ConfigError for numbers out of range.
+
+    prompt_tokens: of pages and text; less when the model's context is smaller. answer_tokens: of one answer. fields: scalars asked
+    for at once, those of lists counted three times. overlap_pages: how many pages neighbouring windows share. follow_ups: how often
+    an answer that was cut off is continued.
+    """
+
+    prompt_tokens: int = 118_784
+    answer_tokens: int = 12_288
+    fields: int = 240
+    overlap_pages: int = 1
+    follow_ups: int = 12
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value, least = getattr(self, f.name), 0 if f.name in ("overlap_pages", "follow_ups") else 1
+            if type(value) is not int or value < least:
+                raise ConfigError(f"{f.name} is {value!r}; give a whole number from {least}")

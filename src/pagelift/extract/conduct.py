@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pagelift.core import EngineError, Field, Json, Proposal
+from pagelift.core import Budget, EngineError, Field, Json, Proposal
 from pagelift.evidence.align import align
 from pagelift.extract.evidence import answered_fields
 from pagelift.extract.merge import Border, drop_repeated, merge
-from pagelift.extract.plan import Budget, Plan, make_plan
-from pagelift.extract.questions import Asker, SeenPage
+from pagelift.extract.plan import Plan, make_plan
+from pagelift.extract.questions import Asker, Question, SeenPage
 from pagelift.extract.reading import Reading, read
 from pagelift.extract.readings import Rows, Tree, grow, unfold
 from pagelift.schema.keywords import join
@@ -44,8 +45,8 @@ def extract_by_asking(pages: Iterable[ReadablePage], schema: Schema, asker: Aske
 def carry_out(plan: Plan, asker: Asker, budget: Budget) -> Proposal:
     """Ask everything that is planned. Raises InvalidOutput with the answer when one is not JSON; EngineError."""
     parts = [(window, plan.question(window, group)) for window in plan.windows for group in plan.groups]
-    replies = asker.ask_all([question for _, question in parts])
-    readings = [(window, read(question, reply, asker, budget)) for (window, question), reply in zip(parts, replies, strict=True)]
+    answers = _read_all([question for _, question in parts], asker, budget)
+    readings = [(window, reading) for (window, _), reading in zip(parts, answers, strict=True)]
     warnings = [warning for _, reading in readings for warning in reading.warnings]
     trees = []
     for window in plan.windows:
@@ -59,6 +60,19 @@ def carry_out(plan: Plan, asker: Asker, budget: Budget) -> Proposal:
         warnings.append(f"truncated: the model's answer was cut off at {', '.join(cuts)}; what it did not come to is null, not attempted")
     metadata["plan"] = plan.to_dict() | {"answers": sum(len(reading.replies) for _, reading in readings)}
     return Proposal(data, fields, tuple(dict.fromkeys(warnings)), metadata)
+
+
+def _read_all(questions: Sequence[Question], asker: Asker, budget: Budget) -> list[Reading]:
+    """The readings in order; an error in one ends all."""
+    if asker.concurrency == 1 or len(questions) == 1:
+        return [read(question, asker, budget) for question in questions]
+    with ThreadPoolExecutor(min(asker.concurrency, len(questions)), thread_name_prefix="pagelift-ask") as pool:
+        futures = [pool.submit(read, question, asker, budget) for question in questions]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _merged(plan: Plan, trees: Sequence[Tree], warnings: list[str]) -> Tree:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, get_args, runtime_checkable
 
-from pagelift.core import ConfigError, EngineError, Limits, PageContent, Proposal, Word
+from pagelift.core import Budget, ConfigError, EngineError, Limits, PageContent, Proposal, Word
 from pagelift.documents.open import OcrMode
-from pagelift.extract.settings import LocalModel, choose_model
+from pagelift.extract.settings import LocalModel, RemoteServer, choose_model, configured_server
 from pagelift.schema import Schema
 from pagelift.schema.nodes import Object, Scalar
 from pagelift.schema.schema import Nulls
@@ -32,13 +32,15 @@ class ExtractOptions:
     """How documents and schemas are read. Raises ConfigError for unknown values.
 
     ocr: "auto" recognises characters only on pages without a sound text layer. nulls: "allowed" lets every scalar come
-    back null, "declared" only those whose schema says so. strict: refuse schemas with constraints that cannot be enforced.
+    back null, "declared" only those whose schema says so. strict: refuse schemas with constraints that cannot be enforced. budget: how
+    much a model is asked at once.
     """
 
     limits: Limits = field(default_factory=Limits)
     ocr: OcrMode = "auto"
     nulls: Nulls = "allowed"
     strict: bool = False
+    budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
         for name, known in (("ocr", get_args(OcrMode)), ("nulls", get_args(Nulls))):
@@ -121,24 +123,46 @@ def _vlm(local: LocalModel = NOTHING_ASKED) -> Engine:
     return local_engine(local)
 
 
+def _remote(server: RemoteServer | None = None) -> Engine:
+    """A server that was asked for or is configured."""
+    from pagelift.extract.remote import RemoteEngine
+
+    return RemoteEngine(server or configured_server())
+
+
 ENGINES: dict[str, Callable[[], Engine]] = {
     "layout": LayoutEngine,
     "vlm": _vlm,
+    "remote": _remote,
 }
 
 
-def load_engine(name: str, local: LocalModel = NOTHING_ASKED) -> Engine:
+def load_engine(name: str, model: LocalModel | RemoteServer = NOTHING_ASKED) -> Engine:
     """The engine called `name`. "auto" is the local model if one is asked for, configured or in the cache, else the built-in engine.
 
-    local: the model for "vlm" and "auto". Raises EngineError for an unknown name or when there is no model for "vlm",
-    ConfigError when a model is given for an engine that uses none, WeightsError when the model cannot be loaded.
+    model: for "vlm" and "auto" a local model, for "remote" a server. Raises EngineError for an unknown name or when there is no model
+    for "vlm", ConfigError when a model is given for an engine that uses none, WeightsError when the model cannot be loaded.
     """
-    if name == "auto":
-        name = "vlm" if choose_model(local) else "layout"
-    if name not in ENGINES:
+    if name == "auto" and isinstance(model, LocalModel):
+        name = "vlm" if choose_model(model) else "layout"
+    if name not in ENGINES and name != "auto":
         raise EngineError(f"there is no engine {name!r}; choose auto, {', '.join(sorted(ENGINES))}")
-    if local == NOTHING_ASKED:
+    if isinstance(model, RemoteServer):
+        if name != "remote":
+            raise ConfigError(f"engine {name} asks no server, but one was given; leave it out or choose engine remote")
+        return _remote(model)
+    if model == NOTHING_ASKED:
         return ENGINES[name]()
+    if name == "remote":
+        return _remote(_named(model))
     if name != "vlm":
         raise ConfigError(f"engine {name} uses no model, but a model, backend or prompt was given; leave it out or choose engine vlm")
-    return _vlm(local)
+    return _vlm(model)
+
+
+def _named(model: LocalModel) -> RemoteServer:
+    """The configured server with the name of a model, or a prompt, that was asked for alone."""
+    if model.backend != "auto":
+        raise ConfigError("engine remote runs no model itself, but a backend was given; leave it out or choose engine vlm")
+    saved = configured_server()
+    return replace(saved, model=model.model or saved.model, prompt=model.prompt or saved.prompt)

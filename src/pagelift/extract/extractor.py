@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, TypedDict, Unpack
 
-from pagelift.core import ConfigError, EngineError, Extraction, ExtractionError, Limits, PageliftError, PagePictures
+from pagelift.core import Budget, ConfigError, EngineError, Extraction, ExtractionError, Limits, PageliftError, PagePictures
 from pagelift.documents import open_document
 from pagelift.documents.open import OcrMode
 from pagelift.extract.engines import Engine, ExtractOptions, ReadablePage, load_engine
 from pagelift.extract.evidence import complete_fields
 from pagelift.extract.pages import select_pages
-from pagelift.extract.settings import LocalModel
+from pagelift.extract.settings import LocalModel, RemoteServer
 from pagelift.schema import Schema
 from pagelift.schema.schema import Nulls
 
@@ -40,7 +40,8 @@ class Options(TypedDict, total=False):
     ocr: OcrMode
     nulls: Nulls
     strict: bool
-    model: str | Path | LocalModel | None
+    model: str | Path | LocalModel | RemoteServer | None
+    budget: Budget | None
 
 
 class Extractor:
@@ -48,7 +49,8 @@ class Extractor:
 
     schema: anything that `Schema.load` takes; it is read here, so that a refusal comes before any document is opened.
     engine: a name, "auto", or an object with the `Engine` protocol. model: for the engines "vlm" and "auto", a checkpoint folder or
-    the id of a cached model. For the other options see `ExtractOptions`.
+    the id of a cached model; for "remote" a `RemoteServer`, or the name of a model on the configured one. For the other options see
+    `ExtractOptions`.
     Safe to use from several threads. Raises SchemaError, EngineError, WeightsError, ConfigError.
     """
 
@@ -61,14 +63,15 @@ class Extractor:
         ocr: OcrMode = "auto",
         nulls: Nulls = "allowed",
         strict: bool = False,
-        model: str | Path | LocalModel | None = None,
+        model: str | Path | LocalModel | RemoteServer | None = None,
+        budget: Budget | None = None,
     ) -> None:
         if model is not None and not isinstance(engine, str):
             raise ConfigError("a model was given beside an engine object; give it to the engine")
-        self.options = ExtractOptions(limits or Limits(), ocr, nulls, strict)
+        self.options = ExtractOptions(limits or Limits(), ocr, nulls, strict, budget or Budget())
         self.schema = None if schema is None else self._load(schema)
-        local = model if isinstance(model, LocalModel) else LocalModel(None if model is None else str(model))
-        self.engine = load_engine(engine, local) if isinstance(engine, str) else engine
+        asked = model if isinstance(model, LocalModel | RemoteServer) else LocalModel(None if model is None else str(model))
+        self.engine = load_engine(engine, asked) if isinstance(engine, str) else engine
 
     def extract(self, source: Source, schema: Any = None, pages: Pages = None, password: str | None = None) -> Extraction:
         """Extract from one document.

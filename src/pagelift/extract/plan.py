@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from pagelift.core import ConfigError, Json
+from pagelift.core import Budget, Json
 from pagelift.extract.fields import Group, field_groups, restrict
 from pagelift.extract.questions import Asker, Question, SeenPage
 from pagelift.schema import Schema
 from pagelift.schema import keywords as kw
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How much a single question may hold. Raises ConfigError for numbers out of range.
-
-    prompt_tokens: of pages and text; less when the model's context is smaller. answer_tokens: of one answer. fields: scalars asked
-    for at once, those of lists counted three times. overlap_pages: how many pages neighbouring windows share. follow_ups: how often
-    an answer that was cut off is continued.
-    """
-
-    prompt_tokens: int = 118_784
-    answer_tokens: int = 12_288
-    fields: int = 240
-    overlap_pages: int = 1
-    follow_ups: int = 12
-
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            value, least = getattr(self, f.name), 0 if f.name in ("overlap_pages", "follow_ups") else 1
-            if type(value) is not int or value < least:
-                raise ConfigError(f"{f.name} is {value!r}; give a whole number from {least}")
-
 
 Window = tuple[int, ...]
 """Indexes of neighbouring pages."""

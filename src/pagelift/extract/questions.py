@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -74,10 +74,16 @@ class Reply:
 
 
 class Asker(Protocol):
-    """Asks a model. context: the most tokens of question and answer together, None when unknown."""
+    """Asks a model.
+
+    context: the most tokens of question and answer together, None when unknown. concurrency: questions at the same time.
+    """
 
     @property
     def context(self) -> int | None: ...
+
+    @property
+    def concurrency(self) -> int: ...
 
     def ask(self, question: Question) -> Reply:
         """The answer. Raises EngineError, ExtractionError."""
@@ -93,8 +99,4 @@ class Asker(Protocol):
 
     def prompt_text(self, question: Question) -> str:
         """The text that stands behind the pictures."""
-        ...
-
-    def ask_all(self, questions: Iterable[Question]) -> Iterator[Reply]:
-        """The answers in order, perhaps worked on at the same time."""
         ...

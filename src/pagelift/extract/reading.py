@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pagelift.core import Json
+from pagelift.core import Budget, Json
 from pagelift.extract.answers import Cut, Step, confidences, inexact_numbers, parse_answer, parse_cut, value_spans
 from pagelift.extract.fields import empty_pointers, missing, restrict, weight
-from pagelift.extract.plan import Budget
 from pagelift.extract.questions import Asker, Question, Reply
 from pagelift.schema.keywords import join
 from pagelift.schema.nodes import Array, Node, Object
@@ -46,17 +45,17 @@ class Reading:
             yield from _unreached(self.question.schema.root, self.data, self.cut, "")
 
 
-def read(question: Question, reply: Reply, asker: Asker, budget: Budget) -> Reading:
-    """Everything that is to be had about a question, beginning with the first reply. Raises InvalidOutput, EngineError."""
+def read(question: Question, asker: Asker, budget: Budget) -> Reading:
+    """Everything that is to be had about a question. Raises InvalidOutput with the answer when one is not JSON; EngineError."""
     reading = Reading(question)
     for left in range(budget.follow_ups, -1, -1):
+        reply = asker.ask(question)
         reading.replies.append(reply)
         cut = _take(reading, question, reply)
         following = _follow_up(reading, question, cut) if cut.path is not None and left else None
         if following is None:
             break
         question = following
-        reply = asker.ask(question)
     return reading
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pagelift.core import EngineError, Proposal
 from pagelift.extract.conduct import extract_by_asking
-from pagelift.extract.plan import Budget
 from pagelift.extract.prompts import extraction_prompt, part_notes, read_template
 from pagelift.extract.questions import Question, Reply
 from pagelift.extract.settings import LocalModel, choose_model
@@ -34,18 +33,16 @@ class VlmEngine:
         model: str | Path | LoadedModel,
         backend: str = "auto",
         prompt: str | Path | None = None,
-        budget: Budget | None = None,
     ) -> None:
         from pagelift.runtime import load_model
 
         self._template, self._wording = read_template(Path(prompt) if prompt else None)
-        self.budget = budget or Budget()
         self.model = load_model(model, backend) if isinstance(model, str | Path) else model
 
-    def extract(self, pages: Iterable[ReadablePage], schema: Schema, options: ExtractOptions) -> Proposal:  # noqa: ARG002
+    def extract(self, pages: Iterable[ReadablePage], schema: Schema, options: ExtractOptions) -> Proposal:
         """Values for all properties. Raises InvalidOutput, with the answer, when it is not JSON; EngineError, DocumentError."""
-        asker = LocalAsker(self.model, self._template, self.budget.answer_tokens)
-        proposal = extract_by_asking(pages, schema, asker, self.budget)
+        asker = LocalAsker(self.model, self._template, options.budget.answer_tokens)
+        proposal = extract_by_asking(pages, schema, asker, options.budget)
         metadata = {"model": self.model.name, "backend": self.model.backend, "wording": self._wording}
         return Proposal(proposal.data, proposal.fields, proposal.warnings, metadata | dict(proposal.metadata))
 
@@ -63,6 +60,10 @@ class LocalAsker:
     @property
     def context(self) -> int:
         return self._model.model.config.text.max_positions
+
+    @property
+    def concurrency(self) -> int:
+        return 1
 
     def prompt_text(self, question: Question) -> str:
         notes = part_notes([page.number for page in question.pages], question.page_count, question.after)
@@ -86,9 +87,6 @@ class LocalAsker:
         answer = self._model.stream(prompt, self._sampling, hints=hints)
         pieces = tuple((piece.text, None if piece.token.forced else piece.token.logprob) for piece in answer if piece.token)
         return Reply(answer.text, answer.finish_reason == "length", pieces, answer.metadata)
-
-    def ask_all(self, questions: Iterable[Question]) -> Iterator[Reply]:
-        return map(self.ask, questions)
 
 
 def local_engine(asked: LocalModel) -> VlmEngine:
