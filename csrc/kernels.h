@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace pagelift {
 
 enum class Float { f32, f16, bf16 };
+enum class Number { int8, bf16, f32 };  // what matrix instructions multiply
 
 // A matrix (out, in) as it lies in a checkpoint. Dense: `values` are floats of `type`, bits is 0. Packed (MLX affine format):
 // `values` are little-endian bit streams of `bits` per weight, one stream per row; scales and offsets (out, in / group_size) of
@@ -139,10 +141,17 @@ struct Kernels {
   void (*join)(const AttentionPart& all, const AttentionPart& part, int64_t rows, int64_t width);
   void (*conv)(const ConvJob& job);
   void (*delta)(const DeltaJob& job);
+
+  // Loops that show the limits of one thread: read n bytes; multiply for `rounds` rounds, which returns the number of operations
+  // done, 0 where the level has no instruction for this type.
+  void (*read)(const uint8_t* p, int64_t n);
+  int64_t (*peak)(Number number, int64_t rounds);
 };
 
 // The kernels for this machine: the best level that it has, or the named one. Throws std::invalid_argument for a level that is
 // unknown or not supported here.
 const Kernels& kernels(const char* level = nullptr);
+// The names of the levels that run here, from the plainest to the best.
+std::vector<const char*> supported_levels();
 
 }  // namespace pagelift

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bind/bind.h"
+#include "measure.h"
 #include "ops.h"
 
 namespace pagelift::bind {
@@ -51,6 +52,18 @@ class Operations {
 
   int threads() const { return pool_.threads(); }
   std::string level() const { return on_.kernels.name; }
+
+  double bandwidth_gbs(int64_t bytes) {
+    expect(bytes >= 1 << 20, "bandwidth is measured over at least a mebibyte");
+    Release release;
+    return measure_bandwidth_gbs(on_, bytes);
+  }
+
+  double matmul_gflops(const std::string& kind) {
+    expect(kind == "int8" || kind == "bf16" || kind == "f32", "the kinds of matrix products are int8, bf16 and f32");
+    Release release;
+    return measure_matmul_gflops(on_, kind == "int8" ? Number::int8 : kind == "bf16" ? Number::bf16 : Number::f32);
+  }
 
   void linear(const In& x, const Weight& weight, const std::optional<Ids>& columns, const std::optional<In>& residual, const Out& y) {
     const Rows rows = rows_of(x);
@@ -217,12 +230,19 @@ class Operations {
 }  // namespace
 
 void bind_operations(nb::module_& module) {
+  module.def("supported_levels", [] {
+    std::vector<std::string> names;
+    for (const char* name : supported_levels()) names.push_back(name);
+    return names;
+  });
   using O = Operations;
   const auto none = nb::arg().none();
   nb::class_<O>(module, "Operations")
       .def(nb::init<int, std::optional<std::string>>(), nb::arg("threads"), nb::arg("level").none() = nb::none())
       .def_prop_ro("threads", &O::threads)
       .def_prop_ro("level", &O::level)
+      .def("bandwidth_gbs", &O::bandwidth_gbs, nb::arg())
+      .def("matmul_gflops", &O::matmul_gflops, nb::arg())
       .def("linear", &O::linear, nb::arg(), nb::arg(), none, none, nb::arg().noconvert())
       .def("embedding", &O::embedding, nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("rms_norm", &O::rms_norm, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())

@@ -13,6 +13,8 @@ void attention(const AttentionJob& job, float* scratch);
 void join(const AttentionPart& all, const AttentionPart& part, int64_t rows, int64_t width);
 void conv(const ConvJob& job);
 void delta(const DeltaJob& job);
+void read(const uint8_t* p, int64_t n);
+int64_t peak(Number number, int64_t rounds);
 
 extern const Kernels table;
 

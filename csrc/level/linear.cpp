@@ -58,7 +58,7 @@ struct Codes {
   }
 };
 
-#if defined(PAGELIFT_LEVEL_avx512)
+#if defined(__AVX512F__)
 // Sixteen at a time where eight codes fit a lane.
 template <int Bits>
   requires(Bits <= 4)

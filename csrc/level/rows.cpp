@@ -100,6 +100,8 @@ const Kernels table = {
     join,
     conv,
     delta,
+    read,
+    peak,
 };
 
 }  // namespace pagelift::PAGELIFT_NAMESPACE

@@ -14,9 +14,9 @@
 
 namespace pagelift::PAGELIFT_NAMESPACE {
 
-#if defined(PAGELIFT_LEVEL_avx512)
+#if defined(__AVX512F__)
 constexpr int W = 16;  // floats per vector
-#elif defined(PAGELIFT_LEVEL_avx2)
+#elif defined(__AVX2__)
 constexpr int W = 8;
 #else
 constexpr int W = 4;

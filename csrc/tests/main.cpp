@@ -1,6 +1,4 @@
 // Runs every test on every instruction set of this machine, with 1 and with 4 threads.
-#include <stdexcept>
-
 #include "tests.h"
 
 namespace pagelift::tests {
@@ -33,13 +31,8 @@ void check_close(const std::vector<float>& found, const std::vector<double>& exp
 int main() {
   using namespace pagelift;
   int runs = 0;
-  for (const char* level : {"portable", "avx2", "avx512"}) {
-    const Kernels* kernels_of_level;
-    try {
-      kernels_of_level = &kernels(level);
-    } catch (const std::invalid_argument&) {
-      continue;
-    }
+  for (const char* level : supported_levels()) {
+    const Kernels* kernels_of_level = &kernels(level);
     for (int threads : {1, 4}) {
       ThreadPool pool(threads);
       for (const tests::Test& test : tests::all_tests()) {

@@ -98,17 +98,7 @@ def test_a_draft_that_is_kept_leaves_the_same_bits_as_a_step(inputs: list[list[n
     assert np.array_equal(*(layer(one, s, s.batch([30]), rest) for s in (drafted, plain)))
 
 
-def levels() -> list[str]:
-    found = []
-    for level in ("portable", "avx2", "avx512"):
-        try:
-            found.append(cpu.CpuBackend(1, level).level)
-        except ValueError:
-            continue
-    return found
-
-
-@pytest.mark.parametrize("level", levels())
+@pytest.mark.parametrize("level", cpu.supported_levels())
 def test_every_instruction_set_gives_the_same_values(level: str, inputs: list[list[np.ndarray]]) -> None:
     cuts = [[100, 1, 3], [1, 38, 6], [49, 1, 0]]
     found, expected = run(cpu.CpuBackend(2, level), cuts, inputs), run(cpu.CpuBackend(1, "portable"), cuts, inputs)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +10,7 @@ import numpy.typing as npt
 
 from pagelift.backends.batch import Ragged
 from pagelift.backends.cpu import _kernels
+from pagelift.backends.cpu.machine import operations
 from pagelift.backends.cpu.weights import weight_of
 from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, RmsNorm, RotaryTable
 from pagelift.backends.tensors import Floats, Linear, Matrix
@@ -42,13 +41,14 @@ class CpuBackend(Backend):
     """float32 activations over weights as they lie in the file.
 
     threads: all processors that this process may use by default; backends of the same settings share theirs. level: the
-    instruction set (portable, avx2, avx512), the best one by default. Results do not depend on `threads`, bit for bit.
+    instruction set (portable, avx2, avx512, avx512vnni, amx, neon), by default what PAGELIFT_CPU_LEVEL names, else the best one.
+    Results do not depend on `threads`, bit for bit.
     """
 
     name = "cpu"
 
     def __init__(self, threads: int | None = None, level: str | None = None, kv: KvType | None = None) -> None:
-        self._run = _operations(threads or available_processors(), level)
+        self._run = operations(threads, level)
         self._exact = True
         self._kv = kv or ("f32" if self._exact else "bf16")
 
@@ -178,17 +178,6 @@ class CpuBackend(Backend):
         weight, eps = (norm.weight, norm.eps) if norm else (None, 0.0)
         self._run.prepare_heads(x, weight, eps, (table.cos, table.sin), scale, y)
         return y
-
-
-def available_processors() -> int:
-    """How many processors this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@cache
-def _operations(threads: int, level: str | None) -> _kernels.Operations:
-    """One pool of threads per setting, however many backends and models there are."""
-    return _kernels.Operations(threads, level)
 
 
 def _scale(dim: int) -> float:
