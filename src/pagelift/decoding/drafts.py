@@ -18,7 +18,7 @@ from pagelift.decoding.pages import Pages
 
 STEADY = 0.97
 """The probability that a token is right whose predecessor in the same value was."""
-LEAST = 0.1
+LEAST = 0.02
 """A draft ends where it is less probable than this."""
 FREE_SUFFIX = 12
 """Characters at the end of a free text that must occur in the hints, for what follows there to be drafted."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pagelift.decoding.outline import EACH, Path, Place, Written, path_of, row_of
-from pagelift.decoding.pages import Pages, Span, dates, quoted, shape
+from pagelift.decoding.pages import Pages, Span, dates, quoted
 
 PRIOR = {"given": 0.8, "row": 0.7, "label": 0.5, "next": 0.3, "repeat": 0.2, "null": 0.2, "begun": 0.7, "ended": 0.6}
 """How often a source is right before anything is known."""
@@ -17,6 +17,11 @@ PRIOR_WEIGHT = 3
 NOTHING = object()
 LONGEST_VALUE = 12
 """Words of a text whose end nothing tells."""
+LABELS = 2
+"""Labels of a property that are looked at."""
+NUMBER_AHEAD = 5
+"""Words behind a label among which its number may stand."""
+LABEL_WORDS = frozenset(("", "no", "nr", "number", "id", "code", "date", "amount", "due", "due date"))
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
@@ -30,19 +35,20 @@ class Guess:
 
 
 class Record:
-    """How often each source of guesses was right, for each path and in all."""
+    """How often each source of guesses was right, for each path, and in all tables or outside of them."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, Path | None], tuple[int, int]] = {}
+        self._counts: dict[tuple[str, Path | bool], tuple[int, int]] = {}
 
     def add(self, source: str, path: Path, right: bool) -> None:
-        for key in ((source, path), (source, None)):
+        """Count a guess."""
+        for key in ((source, path), (source, EACH in path)):
             hits, count = self._counts.get(key, (0, 0))
             self._counts[key] = hits + right, count + 1
 
     def rate(self, source: str, path: Path) -> float:
         """The probability that its next guess for this path is right."""
-        hits, count = self._counts.get((source, None), (0, 0))
+        hits, count = self._counts.get((source, EACH in path), (0, 0))
         general = (hits + PRIOR_WEIGHT * PRIOR[source]) / (count + PRIOR_WEIGHT)
         hits, count = self._counts.get((source, path), (0, 0))
         return (hits + PRIOR_WEIGHT * general) / (count + PRIOR_WEIGHT)
@@ -51,7 +57,8 @@ class Record:
 @dataclass(slots=True)
 class Trail:
     """Where the values so far were found. cells: of the current row by path; above: those of the row before; gap: words between
-    the end of a row and the beginning of the next, None before there are two. last: the value written last for each path."""
+    the end of a row and the beginning of the next, None before there are two. last: the value written last for each path. used:
+    first words of values."""
 
     cursor: int = 0
     row: int = -1
@@ -59,16 +66,17 @@ class Trail:
     above: dict[Path, Span] = field(default_factory=dict)
     gap: int | None = None
     last: dict[Path, str] = field(default_factory=dict)
+    used: set[int] = field(default_factory=set)
 
     def copy(self) -> Trail:
-        return replace(self, cells=dict(self.cells), above=dict(self.above), last=dict(self.last))
+        """An independent trail with the same past."""
+        return replace(self, cells=dict(self.cells), above=dict(self.above), last=dict(self.last), used=set(self.used))
 
     def add(self, written: Written, span: Span | None) -> None:
         """A value has been written, and `span` says it."""
-        path, row = path_of(written.place), row_of(written.place)
+        path = path_of(written.place)
         self.last[path] = written.text
-        if EACH in path:
-            self.enter(row)
+        self.enter(written.place)
         if span is None:
             return
         if EACH in path:
@@ -76,10 +84,12 @@ class Trail:
                 self.gap = span[0] - max(end for _, end in self.above.values())
             self.cells[path] = span
         self.cursor = span[1]
+        self.used.add(span[0])
 
-    def enter(self, row: int) -> None:
-        """The values that come belong to this row."""
-        if row != self.row:
+    def enter(self, place: Place) -> None:
+        """The next value is that of a place."""
+        row = row_of(place)
+        if row >= 0 and row != self.row:
             self.above = self.cells if row > 0 and self.cells else ({} if row == 0 else self.above)
             self.cells, self.row = {}, row
             if row == 0:
@@ -99,12 +109,14 @@ class Guesser:
     def guesses(self, place: Place, trail: Trail) -> list[Guess]:
         """Guesses for the value at a place, the likeliest first."""
         path = path_of(place)
+        trail.enter(place)
         found = list(self._all(place, path, trail))
         return sorted(found, key=lambda guess: -self.record.rate(guess.source, path))
 
     def learn(self, written: Written, trail: Trail) -> Span | None:
         """Note which sources would have been right about a value. Returns the words that say it."""
         path, span = path_of(written.place), None
+        trail.enter(written.place)
         seen = set()
         for guess in self._all(written.place, path, trail):
             right = guess.text == written.text
@@ -127,14 +139,14 @@ class Guesser:
                 return int(place[-1]) < len(array)
         if place[-1] == 0:
             return True
-        trail.enter(int(place[-1]))
+        trail.enter(place)
         if not trail.above:
             return False
         first = min(trail.above, key=lambda path: trail.above[path])
         start = self._next_cell(first, trail)
         if start is None or start >= len(self.pages.words):
             return False
-        return shape(self.pages.words[start]) == shape(self.pages.words[trail.above[first][0]])
+        return self.pages.kind(start) == self.pages.kind(trail.above[first][0])
 
     def begun(self, place: Place, partial: str, trail: Trail) -> Iterator[Guess]:
         """Guesses for a value of which the beginning is written."""
@@ -144,8 +156,9 @@ class Guesser:
         if partial.startswith('"'):
             yield from self._begun_text(place, partial, trail)
             return
-        for index, word in enumerate(self.pages.words[trail.cursor :], trail.cursor):
-            number = self._number(word)
+        words = self.pages.words
+        for index in (*range(trail.cursor, len(words)), *range(min(trail.cursor, len(words)))):
+            number = self._number(words[index])
             if number and number.startswith(partial):
                 yield Guess("begun", number, (index, index + 1))
 
@@ -153,7 +166,8 @@ class Guesser:
         pages, sought = self.pages, " ".join(partial[1:].split(" "))
         if not sought.strip():
             return
-        near = pages.starts[trail.cursor] if trail.cursor < len(pages.starts) else 0
+        in_table = EACH in path_of(place) and trail.cursor < len(pages.starts)
+        near = pages.starts[trail.cursor] if in_table else 0
         for begin in (near, 0):
             offset = pages.text.find(sought, begin)
             while offset > 0 and pages.text[offset - 1].isalnum():
@@ -173,9 +187,9 @@ class Guesser:
         start = self._next_cell(path, trail) if EACH in path else None
         if start is not None:
             yield from self._read("row", start, path, trail)
-        elif EACH not in path:
-            for span in self._label(path[-1] if path else "")[:2]:
-                yield from self._read("label", span[1], path, trail)
+        elif not trail.above:
+            for start in self._labelled(path, trail):
+                yield from self._read("label", start, path, trail)
         yield from self._read("next", trail.cursor, path, trail)
         if path in trail.last:
             yield Guess("repeat", trail.last[path])
@@ -186,9 +200,12 @@ class Guesser:
         words = self.pages.words
         if not 0 <= start < len(words):
             return
-        number = self._number(words[start])
-        if number is not None:
-            yield Guess(source, number, (start, start + 1))
+        ahead = range(start, min(start + NUMBER_AHEAD, self.pages.line_end(start))) if source == "label" else (start,)
+        for index in ahead:
+            number = self._number(words[index])
+            if number is not None:
+                yield Guess(source, number, (index, index + 1))
+                break
         for date in dates(words[start]):
             yield Guess(source, quoted(date), (start, start + 1))
         end = self._text_end(start, path, trail)
@@ -223,36 +240,43 @@ class Guesser:
     def _text_end(self, start: int, path: Path, trail: Trail) -> int:
         """The word after the last one of a text that begins at `start`."""
         pages, above = self.pages, trail.above.get(path)
+        line_end = pages.line_end(start) if len(pages.lines) > 1 else start + 1
         most = min(start + LONGEST_VALUE, len(pages.words))
         if above is None:
-            last = pages.line_end(start) if len(pages.lines) > 1 else start + 1
-            return max(start + 1, min(most, last))
-        behind = [span for other, span in trail.above.items() if other != path and span[0] >= above[1]]
-        if not behind:
-            return max(start + 1, min(start + above[1] - above[0], most))
-        after = min(behind)
-        kinds = (
-            [shape(word) for word in pages.words[above[1] : max(end for _, end in behind if end - above[1] < LONGEST_VALUE)]]
-            if (after[1] - above[1] < LONGEST_VALUE)
-            else []
-        )
+            end = min(line_end, most)
+            while EACH in path and end > start + 1 and pages.kind(end - 1) in ("n", ""):
+                end -= 1
+            mark = next((k for k in range(start + 1, end) if not pages.lowered[k]), end)
+            return max(start + 1, mark)
+        behind = [span for other, span in trail.above.items() if other != path and above[1] <= span[0] < above[1] + LONGEST_VALUE]
+        last = max((end for _, end in behind), default=above[1])
+        kinds = [pages.kind(word) for word in range(above[1], last)]
         for end in range(start + 1, most):
-            if kinds and [shape(word) for word in pages.words[end : end + len(kinds)]] == kinds:
+            if kinds and [pages.kind(word) for word in range(end, end + len(kinds))] == kinds:
                 return end
-        numeric = shape(pages.words[after[0]])[:1] == "9"
-        gap = after[0] - above[1]
-        for end in range(start + 1, most):
-            if numeric and end + gap < len(pages.words) and shape(pages.words[end + gap])[:1] == "9":
-                return end
-        return max(start + 1, min(start + above[1] - above[0], most))
+        end = min(start + above[1] - above[0], most)
+        return max(start + 1, end if behind else min(line_end, most))
+
+    def _labelled(self, path: Path, trail: Trail) -> list[int]:
+        """Where the values of a property with a label may begin, those first whose words are not taken yet."""
+        pages = self.pages
+        starts = []
+        for first, end in self._label(path[-1] if path else ""):
+            if EACH in path:  # a label at the head of a column
+                starts.append(pages.line_end(first) + first - pages.line_of(first))
+                continue
+            behind = range(end, len(pages.words))
+            starts.append(next((word for word in behind if pages.lowered[word] not in LABEL_WORDS), len(pages.words)))
+        return sorted(starts, key=lambda start: start in trail.used)[:LABELS]
 
     def _label(self, name: str) -> list[Span]:
-        """Words that are the name of a property, in the order of the pages; else those that are its last or first part."""
+        """Words that are the name of a property, in the order of the pages; else those that are a part of it, the rarest first."""
         if name not in self._labels:
             parts = [part.casefold() for part in PARTS.findall(name)]
             found = self._sequences(parts)
-            if not found and len(parts) > 1:
-                found = self._sequences(parts[-1:]) or self._sequences(parts[:1])
+            if not found:
+                rarest = sorted((part for part in parts if self.pages.positions(part)), key=lambda part: len(self.pages.positions(part)))
+                found = [span for part in rarest for span in self._sequences([part])]
             self._labels[name] = found
         return self._labels[name]
 

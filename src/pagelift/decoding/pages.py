@@ -61,6 +61,13 @@ class Pages:
         digits = digits.lstrip("0") or "0"
         return f"{sign}{digits}.{fraction}" if fraction else sign + digits
 
+    def kind(self, word: int) -> str:
+        """What kind of word it is: "n" for an amount or number, else its shape."""
+        if word >= len(self.words):
+            return ""
+        bare = self.words[word].strip("€$£%()")
+        return "n" if NUMBER.fullmatch(bare) else shape(bare)
+
     def positions(self, lowered: str) -> list[int]:
         """Words that are this one, apart from case and punctuation around it."""
         return self._where.get(lowered, [])

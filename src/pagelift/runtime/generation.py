@@ -84,6 +84,7 @@ class Generation:
             "decode_s": round(counts.decode_s, 4),
             "grammar_s": round(counts.grammar_s, 4),
             "draft_s": round(counts.draft_s, 4),
+            "settle_s": round(counts.settle_s, 4),
             "first_token_s": round(self._first_token_s, 4),
             "generate_s": round(self._seconds, 4),
             "cache_bytes": sequence.cache.nbytes,
