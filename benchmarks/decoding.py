@@ -34,7 +34,7 @@ from machine import describe
 from PIL import Image
 
 from pagelift.backends import Array, Indices, SequenceCache
-from pagelift.decoding import Allowed, Constraint, Sampling, Vocabulary, compile_grammar
+from pagelift.decoding import Allowed, Constraint, Sampling, compile_grammar
 from pagelift.extract.prompts import OWN_WORDING, extraction_prompt
 from pagelift.models import Grid, Model, ModelConfig, Step, load_config
 from pagelift.runtime import LoadedModel, RuntimeSettings, load_model
@@ -148,7 +148,7 @@ class Job:
         self.case = case
         self.told = loaded.model
         assert isinstance(self.told, Told)
-        self.grammar = compile_grammar(Schema.load(case.schema), Vocabulary(loaded.tokenizer, loaded.model.config.text.vocab_size))
+        self.grammar = compile_grammar(Schema.load(case.schema), loaded.vocabulary)
         self.told.script = script(loaded.tokenizer, self.grammar.constraint(), case.answer)
 
     def run(self, pages: int, plain: bool = False, most: int = 12_288) -> dict[str, Any]:

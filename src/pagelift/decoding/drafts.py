@@ -95,7 +95,7 @@ class Drafter:
         text, ends, chances, accepted = "", [0], [1.0], 0
         outline, trail, end = self._outline.copy(), self._trail.copy(), self._end
         try:
-            while len(text) < 6 * room and chances[-1] > LEAST and not constraint.finished:
+            while accepted < room and chances[-1] > LEAST and not constraint.finished:
                 piece, chance = self._next(constraint, outline, trail, end)
                 tokens = self._codec.encode(piece)
                 if not piece or constraint.prefix(tokens) < len(tokens):

@@ -87,6 +87,8 @@ class GrammarConstraint:
 def _few(mask: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64] | None:
     """The ids of the bits that are set, None when there are many."""
     words = np.flatnonzero(mask)
+    if len(words) > FEW:
+        return None
     bits = np.unpackbits(mask[words].view(np.uint8), bitorder="little").reshape(len(words), 32)
     rows, columns = np.nonzero(bits)
     return (words[rows] * 32 + columns).astype(np.int64) if len(rows) <= FEW else None

@@ -63,12 +63,16 @@ class Token:
 
 
 def sample(logits: Logits, sampling: Sampling, generator: np.random.Generator, ids: npt.NDArray[np.int64] | None = None) -> Token:
-    """Choose a token by logits, which are those of all tokens, or of the tokens `ids`, in ascending order.
+    """Choose a token by logits, which are those of all tokens, or of the tokens `ids`, in ascending order; -inf is never chosen.
 
-    Takes one number from the generator unless the temperature is 0. Raises EngineError when the logits are not numbers.
+    Takes one number from the generator unless the temperature is 0. Raises EngineError when the logits are not numbers, or none of
+    the tokens is allowed.
     """
+    best = logits.max(initial=-np.inf)
+    if best == -np.inf:
+        raise EngineError("no token may follow: the grammar of the answer has come to a dead end")
     with np.errstate(invalid="ignore"):  # infinities are found by their sum
-        shifted = logits - logits.max()
+        shifted = logits - best
         total = float(np.exp(shifted).sum(dtype=np.float64))
     if not math.isfinite(total):
         raise EngineError("the model's output is not a number; the weights are damaged or the backend is at fault")
@@ -106,4 +110,4 @@ def _likeliest(shifted: Logits, count: int) -> list[int]:
     if not count:
         return []
     best = np.argpartition(-shifted, min(count, len(shifted)) - 1)[:count]
-    return sorted(map(int, best), key=lambda k: (-shifted[k], k))
+    return sorted((int(k) for k in best if shifted[k] > -np.inf), key=lambda k: (-shifted[k], k))

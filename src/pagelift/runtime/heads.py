@@ -16,7 +16,7 @@ from pagelift.models import Model
 
 Ids = npt.NDArray[np.int64]
 Logits = tuple[npt.NDArray[np.float32], Ids | None]
-"""Logits of one row, and the tokens that they belong to in ascending order, None for all of them."""
+"""Logits of one row, and the tokens that they belong to in ascending order; None for all of them, with -inf where not allowed."""
 LogitsOf = Mapping[int, Callable[[], Logits]]
 """Logits by row, picked from the computed ones when they are asked for."""
 LARGE_PART = 8
@@ -60,8 +60,9 @@ def evaluate_head(model: Model, hidden: Array, wanted: Sequence[Wanted]) -> Logi
 def _masked(row: npt.NDArray[np.float32], allowed: Allowed | None) -> Logits:
     if allowed is None:
         return row, None
-    ids = np.flatnonzero(unpack_mask(allowed.mask, len(row))) if allowed.ids is None else allowed.ids
-    return row[ids], ids
+    if allowed.ids is not None:
+        return row[allowed.ids], allowed.ids
+    return np.where(unpack_mask(allowed.mask, len(row)), row, np.float32(-np.inf)), None
 
 
 def _picked(values: npt.NDArray[np.float32], union: Ids, ids: Ids) -> Logits:

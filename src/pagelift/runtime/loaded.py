@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pagelift.backends import installed_backends, open_backend
-from pagelift.decoding import Constraint, Sampling
+from pagelift.decoding import Constraint, Sampling, Vocabulary
 from pagelift.models import Model, open_model
 from pagelift.models.pictures import PictureProcessor, Video
 from pagelift.models.prompt import Prompt, PromptBuilder, user_turn
@@ -62,7 +62,7 @@ def best_backend() -> str:
 class LoadedModel:
     """Answers prompts, those of several threads together.
 
-    name: as it was asked for. processor: None for a text-only checkpoint.
+    name: as it was asked for. processor: None for a text-only checkpoint. vocabulary: what grammars are compiled for.
     """
 
     name: str
@@ -72,9 +72,11 @@ class LoadedModel:
     prompts: PromptBuilder
     processor: PictureProcessor | None = None
     settings: RuntimeSettings = field(default_factory=RuntimeSettings)
+    vocabulary: Vocabulary = field(init=False, repr=False)
     service: Service = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self.vocabulary = Vocabulary(self.tokenizer, self.model.config.text.vocab_size)
         self.service = Service(Runner(self.model, self.tokenizer.stop_tokens, self.settings, self.tokenizer))
 
     def prompt(

@@ -157,10 +157,11 @@ class Runner:
             return Block(item.count)
         start = time.perf_counter()
         try:
-            room = min(LONGEST_BLOCK, self.settings.step_tokens) - item.count
+            free_rows = max(self.settings.draft_rows // company, 1)
+            room = min(LONGEST_BLOCK, self.settings.step_tokens, 2 * free_rows) - item.count
             proposal = sequence.drafter.propose(sequence.constraint, min(room, sequence.room)) if sequence.drafter and room > 0 else None
             drafted = time.perf_counter()
-            block = build_block(sequence, proposal, room, max(self.settings.draft_rows // company, 1))
+            block = build_block(sequence, proposal, room, free_rows)
         except Exception as error:  # noqa: BLE001 - the boundary of a request
             sequence.fail(error)
             return None
