@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +14,6 @@ from pagelift.schema.coercion import is_unicode
 from pagelift.schema.shaping import Leaves, Shaper, entry_schema
 from pagelift.schema.view import Flat, Views, admitted_types
 
-MAX_CHOICES = 20_000
-"""Places of one schema; what lies beyond is written as any JSON value."""
 MAX_WAYS = 200
 """Alternatives of one place; where there are more, what they have in common is written."""
 ANY_DEPTH = 3
@@ -24,21 +23,27 @@ _KEY = plain_string(1, 100)
 
 @dataclass(slots=True)
 class ValueBuilder:
-    """Builds the choices of one schema. widened: what was left wider for its size, for the log."""
+    """Builds the choices of one schema, outer ones first.
+
+    max_choices: places of one schema; what lies beyond is written as any JSON value. strings: whether their patterns and formats
+    are written. widened: what was left wider for its size.
+    """
 
     views: Views
     leaves: Leaves
+    max_choices: int = 20_000
+    strings: bool = True
     choices: list[Choice] = field(default_factory=list)
     widened: list[str] = field(default_factory=list)
     _known: dict[int, Choice] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)
-    _pending: list[tuple[Choice, Flat]] = field(default_factory=list)
+    _pending: deque[tuple[Choice, Flat]] = field(default_factory=deque)
 
     def build(self, schema: Json) -> Choice:
         """The place of the whole answer; without recursion, since schemas may be deep."""
         root = self._choice(schema)
         while self._pending:
-            choice, view = self._pending.pop()
+            choice, view = self._pending.popleft()
             choice.options = self._options(view)
         return root
 
@@ -48,9 +53,9 @@ class ValueBuilder:
             self._kept.append(view)
             choice = self._known[id(view)] = Choice()
             self.choices.append(choice)
-            if len(self.choices) > MAX_CHOICES:
+            if len(self.choices) > self.max_choices:
                 choice.options = [Anything(ANY_DEPTH)]
-                self.widened.append(f"more than {MAX_CHOICES} places")
+                self.widened.append(f"more than {self.max_choices} places: inner values may be any JSON")
             else:
                 self._pending.append((choice, view))
         return self._known[id(view)]
@@ -58,7 +63,7 @@ class ValueBuilder:
     def _options(self, view: Flat) -> list[Option]:
         ways = self.views.alternatives(view)
         if len(ways) > MAX_WAYS:
-            self.widened.append(f"more than {MAX_WAYS} alternatives of one value")
+            self.widened.append(f"more than {MAX_WAYS} alternatives of one value: only what they share is written")
             ways = [{k: v for k, v in view.items() if k not in ("anyOf", "oneOf")}]
             self._kept.append(ways)
         fixed: list[Json] = []
@@ -84,7 +89,7 @@ class ValueBuilder:
         if "boolean" in types:
             options.append(Fixed((True, False)))
         if "string" in types:
-            options += string_values(way)
+            options += string_values(way) if self.strings else [plain_string()]
         if "number" in types or "integer" in types:
             options += number_values(way, whole="number" not in types)
         if "array" in types:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +15,15 @@ from pagelift.decoding.builder import ValueBuilder
 from pagelift.decoding.constraint import Constraint
 from pagelift.decoding.lark import LarkWriter
 from pagelift.decoding.matching import GrammarConstraint
-from pagelift.decoding.scalar_values import plain_string
 from pagelift.decoding.style import GrammarLimits, JsonStyle
-from pagelift.decoding.values import Anything, ByGuidance, Choice, settle
+from pagelift.decoding.values import Anything, Choice, settle
 from pagelift.decoding.vocabulary import Vocabulary
 from pagelift.schema import Schema
 
 COMPILE_LIMIT_S = 2.0
 """After this time a grammar is made wider instead of more precise."""
 WIDE_DEPTH = 6
+OUTER_PLACES = 500
 
 _log = logging.getLogger(__name__)
 LINE = JsonStyle()
@@ -66,32 +67,44 @@ def compile_grammar(schema: Schema, vocabulary: Vocabulary, style: JsonStyle = L
 
 
 def _compile(schema: Schema, vocabulary: Vocabulary, style: JsonStyle) -> Compiled:
+    """The most precise of several grammars that can be compiled, within the limit of time for trying."""
     start = time.monotonic()
-    builder = ValueBuilder(schema.views, schema.leaves)
+    notes: list[str] = []
+    for attempt, builder in enumerate(_builders(schema)):
+        late = time.monotonic() - start > COMPILE_LIMIT_S / 2 and attempt > 0
+        root = None if builder is None or late else _root(schema, builder)
+        lark = LarkWriter(style).write(root or Choice([Anything(WIDE_DEPTH)]))
+        matcher = llguidance.LLMatcher(vocabulary.engine, llguidance.LLMatcher.grammar_from_lark(lark), log_level=0)
+        if not matcher.is_error():
+            notes += builder.widened if builder is not None else []
+            break
+        notes.append(f"{_LEFT_OUT[attempt]}, because the grammar is too large: {matcher.get_error().splitlines()[0][:120]}")
+    compiled = Compiled(lark, matcher, tuple(dict.fromkeys(notes)), time.monotonic() - start)
+    for note in compiled.notes:
+        _log.warning("schema %s: %s; the validator checks the finished answer", schema.fingerprint[:12], note)
+    if compiled.seconds > COMPILE_LIMIT_S:
+        _log.warning("schema %s: the grammar took %.1f s to compile", schema.fingerprint[:12], compiled.seconds)
+    return compiled
+
+
+_LEFT_OUT = (
+    "patterns and formats of strings are left out",
+    f"only the {OUTER_PLACES} outermost values are written",
+    "any JSON is allowed",
+    "nothing is left",
+)
+
+
+def _builders(schema: Schema) -> Iterator[ValueBuilder | None]:
+    yield ValueBuilder(schema.views, schema.leaves)
+    yield ValueBuilder(schema.views, schema.leaves, strings=False)
+    yield ValueBuilder(schema.views, schema.leaves, max_choices=OUTER_PLACES, strings=False)
+    yield None
+
+
+def _root(schema: Schema, builder: ValueBuilder) -> Choice:
     root = builder.build(schema.effective)
     settle(root, builder.choices, schema.writes_everything)
     if not root.possible:
         raise SchemaRefused("no value satisfies the schema: its demands on one value contradict each other")
-    notes = list(dict.fromkeys(builder.widened))
-    fault = ""
-    for step in ("", "patterns and formats of strings", "everything but JSON itself"):
-        if step:
-            notes.append(f"{step} checked at the end, because the grammar was too large: {fault}")
-            root = _wider(root, builder.choices, step)
-        lark = LarkWriter(style).write(root)
-        matcher = llguidance.LLMatcher(vocabulary.engine, llguidance.LLMatcher.grammar_from_lark(lark), log_level=0)
-        fault = str(matcher.get_error())
-        if not fault:
-            break
-    seconds = time.monotonic() - start
-    for note in notes:
-        _log.warning("schema %s: %s", schema.fingerprint[:12], note)
-    return Compiled(lark, matcher, tuple(notes), seconds)
-
-
-def _wider(root: Choice, choices: list[Choice], step: str) -> Choice:
-    if "patterns" not in step:
-        return Choice([Anything(WIDE_DEPTH)])
-    for choice in choices:
-        choice.options = [plain_string() if isinstance(option, ByGuidance) else option for option in choice.options]
     return root

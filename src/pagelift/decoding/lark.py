@@ -122,8 +122,9 @@ class LarkWriter:
         return " | ".join(reversed(ways))
 
     def _follower(self, member: Member, level: int) -> str:
-        pair = f"{_literal(self.style.between(level))} {self._pair(member, level)}"
-        return f"({pair})?" if member.skippable else pair
+        """A member with the separator before it: a rule, since large schemas repeat the same ones in many objects."""
+        pair = self._rule(f"{_literal(self.style.between(level))} {self._pair(member, level)}")
+        return self._rule(f"{pair}?") if member.skippable else pair
 
     def _pair(self, member: Member, level: int) -> str:
         return f"{self._key(_literal(self.style.write(member.name)))} {self._place(member.value, level + 1)}"

@@ -189,7 +189,9 @@ def _break_loops(root: Choice) -> None:
             elif any(inner is value for value, _ in path):
                 at = next(i for i, (value, _) in enumerate(path) if value is inner)
                 loop = [*(m for _, m in path[at + 1 :] if m is not None), member]
-                next(m for m in reversed(loop) if not m.required).skippable = True
+                optional = next((m for m in reversed(loop) if not m.required), None)
+                if optional is not None:  # else another alternative on the way has an end, or it would not be possible
+                    optional.skippable = True
             elif id(inner) not in done:
                 path.append((inner, member))
                 steps.append(_written(inner))
