@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pagelift.core import EngineError
+from pagelift.decoding import Constraint, compile_grammar
 from pagelift.extract.prompts import page_picture
 from pagelift.server.attachments import Attachment, Opened, Reading, check_count
 from pagelift.server.errors import ApiError
 from pagelift.server.extraction import Order, extract
-from pagelift.server.questions import Question
+from pagelift.server.questions import ANY_OBJECT, Question, load_schema
 from pagelift.server.service import Service
 from pagelift.server.stopping import StopText
-from pagelift.server.watching import stop_when_set
 from pagelift.server.work import Signal, in_loop
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pagelift.documents import Page
     from pagelift.models.prompt import Prompt
-    from pagelift.runtime import Generation, LoadedModel, Piece, Token
+    from pagelift.runtime import Generation, LoadedModel, Piece, Sampling, Token
 
 MAX_DPI = 2400.0
 
@@ -121,7 +121,7 @@ async def _extracted(service: Service, question: Question, signal: Signal) -> As
     yield Usage()
 
 
-def _prepare(service: Service, question: Question, loaded: LoadedModel, signal: Signal) -> tuple[Prompt, Any]:
+def _prepare(service: Service, question: Question, loaded: LoadedModel, signal: Signal) -> tuple[Prompt, Constraint | None]:
     """The prompt, with the pages of all documents as pictures, and the grammar's start."""
     reading = Reading(service.settings.limits, service.settings.access, ocr="never")
     with reading.open(question.attachments) as opened:
@@ -132,7 +132,15 @@ def _prepare(service: Service, question: Question, loaded: LoadedModel, signal: 
         prompt = loaded.prompt(messages, pictures, variables=question.variables)
     except EngineError as error:  # the template does not take these messages, or there are pictures that the model cannot read
         raise ApiError(400, str(error), "messages", "invalid_messages") from error
-    return prompt, service.grammars.start(question, loaded)
+    return prompt, _constraint(question)
+
+
+def _constraint(question: Question) -> Constraint | None:
+    """The grammar at the start of an answer, None for free text. Raises SchemaError when no grammar can be made."""
+    if question.shape == "text":
+        return None
+    schema = load_schema(question.schema if question.shape == "json_schema" else ANY_OBJECT)
+    return compile_grammar(schema, question.served.vocabulary).constraint()
 
 
 def _pictures(opened: Opened, attachments: tuple[Attachment, ...], signal: Signal) -> list[Image]:
@@ -168,7 +176,7 @@ async def _generate(service: Service, writer: _Writer, put: Callable[[Part], Non
 class _Writer:
     """Writes one answer in a worker thread."""
 
-    def __init__(self, question: Question, loaded: LoadedModel, prompt: Prompt, constraint: Any, choice: int) -> None:
+    def __init__(self, question: Question, loaded: LoadedModel, prompt: Prompt, constraint: Constraint | None, choice: int) -> None:
         self._question = question
         self._loaded = loaded
         self._prompt = prompt
@@ -183,9 +191,8 @@ class _Writer:
         sampling = self._question.sampling
         if sampling.seed is not None:
             sampling = replace(sampling, seed=(sampling.seed + self._choice) % 2**64)
-        constrained = {} if self._constraint is None else {"constraint": self._constraint}
-        generation = self._start(sampling, constrained)
-        stop_when_set(generation, signal)
+        generation = self._start(sampling)
+        signal.when_set(generation.cancel)
         try:
             for piece in generation:
                 signal.check()
@@ -202,9 +209,9 @@ class _Writer:
         put(End(self._choice, self._reason(generation)))
         return generation.metadata
 
-    def _start(self, sampling: Any, constrained: dict[str, Any]) -> Generation:
+    def _start(self, sampling: Sampling) -> Generation:
         try:
-            return self._loaded.stream(self._prompt, sampling, **constrained)
+            return self._loaded.stream(self._prompt, sampling, constraint=self._constraint)
         except EngineError as error:
             raise ApiError(400, str(error), "messages", "context_length_exceeded") from error
 
@@ -217,4 +224,4 @@ class _Writer:
             self._held.clear()
 
     def _reason(self, generation: Generation) -> str:
-        return "stop" if self._stop.hit else str(generation.finish_reason or "error")
+        return "stop" if self._stop.hit else str(generation.finish_reason or "error")  # an error is raised before that gets out

@@ -11,7 +11,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
 from pagelift.core import PageliftError
-from pagelift.server import chat, health, job_routes, native, schema_routes
+from pagelift.server import chat, health, job_routes, native, responses, schema_routes
 from pagelift.server.errors import ApiError, to_api_error, validation_error
 from pagelift.server.guard import Guard
 from pagelift.server.logs import failure
@@ -34,7 +34,7 @@ def create_app(service: Service) -> FastAPI:
         lifespan=lambda _: service.lifespan(),
     )
     app.state.service = service
-    for module in (chat, native, job_routes, schema_routes, health):
+    for module in (chat, responses, native, job_routes, schema_routes, health):
         app.include_router(module.router)
     app.add_exception_handler(ApiError, _on_error)
     app.add_exception_handler(PageliftError, _on_error)

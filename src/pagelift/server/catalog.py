@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Iterable
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pagelift.decoding import Vocabulary
 from pagelift.extract import Engine
 from pagelift.extract.vlm import VlmEngine
 from pagelift.server.errors import ApiError
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from pagelift.runtime import LoadedModel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Served:
     """One model. loaded: the checkpoint for generation, None for an engine that only extracts. created: when, in Unix seconds."""
 
@@ -25,6 +27,12 @@ class Served:
     engine: Engine
     loaded: LoadedModel | None = None
     created: int = field(default_factory=lambda: int(time.time()))
+
+    @functools.cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens of the checkpoint, with the grammars of recent schemas."""
+        assert self.loaded is not None
+        return Vocabulary(self.loaded.tokenizer, self.loaded.model.config.text.vocab_size)
 
 
 class Catalog:

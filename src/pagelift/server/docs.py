@@ -30,29 +30,28 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 SCHEMA = {"type": "object", "properties": {"invoice_number": {"type": ["string", "null"]}, "total": {"type": ["number", "null"]}}}
 PDF = "data:application/pdf;base64,JVBERi0xLjcK..."
-CHAT_EXAMPLES: dict[str, Any] = {
-    "requestBody": {
-        "content": {
-            "application/json": {
-                "examples": {
-                    "invoice": {
-                        "summary": "Read values from a PDF with the built-in engine",
-                        "value": {
-                            "model": "layout",
-                            "messages": [
-                                {
-                                    "role": "user",
-                                    "content": [{"type": "file", "file": {"filename": "invoice.pdf", "file_data": PDF}}],
-                                }
-                            ],
-                            "response_format": {"type": "json_schema", "json_schema": {"name": "invoice", "schema": SCHEMA}},
-                        },
-                    },
-                }
-            }
-        }
-    }
-}
+
+
+def _examples(summary: str, value: dict[str, Any]) -> dict[str, Any]:
+    return {"requestBody": {"content": {"application/json": {"examples": {"invoice": {"summary": summary, "value": value}}}}}}
+
+
+CHAT_EXAMPLES = _examples(
+    "Read values from a PDF with the built-in engine",
+    {
+        "model": "layout",
+        "messages": [{"role": "user", "content": [{"type": "file", "file": {"filename": "invoice.pdf", "file_data": PDF}}]}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "invoice", "schema": SCHEMA}},
+    },
+)
+RESPONSES_EXAMPLES = _examples(
+    "Read values from a PDF with the built-in engine",
+    {
+        "model": "layout",
+        "input": [{"role": "user", "content": [{"type": "input_file", "filename": "invoice.pdf", "file_data": PDF}]}],
+        "text": {"format": {"type": "json_schema", "name": "invoice", "schema": SCHEMA}},
+    },
+)
 
 _RESULT = {
     "data": {"invoice_number": "A-17", "total": 1234.5},

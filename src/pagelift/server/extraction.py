@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -98,6 +101,10 @@ class _Progress:
             self._observe({"type": "pages", "done": len(self._done), "total": self._total})
 
 
+READING = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))
+"""Pages read at a time by all requests together; each takes a process."""
+
+
 class _WatchedPage:
     """A page with the number that it has among all pages of the request."""
 
@@ -108,23 +115,29 @@ class _WatchedPage:
 
     @property
     def content(self) -> PageContent:
-        self._progress.signal.check()
-        content = self._page.content
+        with self._turn():
+            content = self._page.content
         self._progress.read(self.number)
         return content if content.number == self.number else replace(content, number=self.number)
 
     @property
     def picture_words(self) -> tuple[Word, ...]:
-        self._progress.signal.check()
-        return self._page.picture_words
+        with self._turn():
+            return self._page.picture_words
 
     @property
     def native_dpi(self) -> float | None:
         return self._page.native_dpi
 
     def image(self, dpi: float) -> Image:
-        self._progress.signal.check()
-        return self._page.image(dpi)
+        with self._turn():
+            return self._page.image(dpi)
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        with READING:
+            self._progress.signal.check()
+            yield
 
 
 def _pages(opened: Opened, progress: _Progress) -> Iterator[_WatchedPage]:

@@ -37,7 +37,7 @@ async def extract_document(request: Request) -> Response:
         lines = partial(_lines, service, order, options.evidence)
         return Streamed(service, lines, "application/x-ndjson", lambda error: ndjson(error.body))
     async with service.watched(request.receive) as signal:
-        result = await service.engines.run(partial(extract, order, signal, _ignore, service.finished(order)), signal)
+        result = await service.lane(order.served).run(partial(extract, order, signal, _ignore, service.finished(order)), signal)
     request.scope["state"]["log"].update(pages=result.pages)
     service.metrics.pages.labels(order.served.id).inc(result.pages)
     return Response(to_json(result.to_dict(options.evidence)), media_type="application/json")
@@ -54,7 +54,7 @@ async def _lines(service: Service, order: Order, evidence: bool, signal: Signal)
     def observe(happening: Happening) -> None:
         in_loop(loop, partial(happenings.put_nowait, happening))
 
-    work = asyncio.ensure_future(service.engines.run(partial(extract, order, signal, observe, service.finished(order)), signal))
+    work = asyncio.ensure_future(service.lane(order.served).run(partial(extract, order, signal, observe, service.finished(order)), signal))
     work.add_done_callback(lambda _: in_loop(loop, partial(happenings.put_nowait, None)))
     try:
         while (happening := await happenings.get()) is not None:

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from pagelift.server.catalog import Catalog
+from pagelift.server.catalog import Catalog, Served
 from pagelift.server.errors import ApiError, Cancelled
 from pagelift.server.extraction import Order
-from pagelift.server.grammars import Grammars
 from pagelift.server.job_store import JobStore
 from pagelift.server.jobs import Jobs
 from pagelift.server.metrics import Metrics
@@ -27,17 +26,21 @@ class Service:
         limits = settings.limits
         self.settings = settings
         self.catalog = catalog
-        self.grammars = Grammars()
         self.draining = False
         self.signals: set[Signal] = set()
         self.engines = Lane("extraction", limits.engine_threads(), limits.waiting)
         self.models = Lane("generation", limits.model_threads(), limits.waiting)
         self.jobs = Jobs(settings.jobs, JobStore(settings.jobs, settings.jobs.file)) if settings.jobs.file else None
-        self.metrics = Metrics((self.engines, self.models, *([self.jobs.lane] if self.jobs else [])))
+        lanes = (self.engines, self.models, *([self.jobs.lane] if self.jobs else []))
+        self.metrics = Metrics(lanes, {model.id: model.loaded for model in catalog.models.values() if model.loaded})
 
     def watched(self, receive: Receive) -> AbstractAsyncContextManager[Signal]:
         """The signal of one request; see `work.watched`."""
         return watched(receive, self.settings.limits.request_seconds, self.signals)
+
+    def lane(self, served: Served) -> Lane:
+        """Where extraction with a model waits its turn."""
+        return self.engines if served.loaded is None else self.models
 
     def finished(self, order: Order) -> Callable[[Generation], None]:
         """Counts the answers that a model gives during an extraction."""

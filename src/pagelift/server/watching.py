@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,7 @@ class WatchedGeneration:
         self._signal = signal
         self._tell = tell
         self._finished = finished
-        stop_when_set(generation, signal)
+        signal.when_set(generation.cancel)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._generation, name)
@@ -57,8 +56,3 @@ class WatchedGeneration:
         finally:
             self._finished(self._generation)
         self._signal.check()
-
-
-def stop_when_set(generation: Generation, signal: Signal) -> None:
-    """Cancel the answer when the signal is set; in a thread, because cancelling may wait for the end of a step."""
-    signal.when_set(lambda: threading.Thread(target=generation.cancel, name="pagelift-cancel", daemon=True).start())
