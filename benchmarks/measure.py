@@ -8,11 +8,10 @@ Peak memory belongs to a process, so every measurement gets its own, with nothin
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,11 @@ FILL_ROWS = 2048
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """prompt: tokens of a prefill; batches: numbers of sequences to decode together after it (none: only prefill). context: tokens
-    that the cache holds before decoding, filled beyond the prompt with random keys and values. page: encode a page first.
-    decode_s: time for the steps of each batch, of which there are 3 to `steps`."""
+    """prompt: tokens of a prefill, 0 for none. batches: numbers of sequences to decode together after it. context: tokens that the
+    cache holds before decoding, filled beyond the prompt with random keys and values. page: encode a page first.
+
+    Everything is repeated up to `repeats` times, a step of decoding 3 to `steps` times, until decode_s seconds are spent on it.
+    """
 
     prompt: int = 512
     batches: tuple[int, ...] = (1,)
@@ -114,20 +115,27 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def samples(call: Callable[[], float], plan: Plan) -> list[float]:
+    """Seconds by `call`, at most plan.repeats of them and none after plan.decode_s are spent."""
+    times = [call()]
+    while len(times) < plan.repeats and sum(times) < plan.decode_s:
+        times.append(call())
+    return times
+
+
 def measure(folder: Path, plan: Plan) -> dict[str, Any]:
     """What `plan` asks for: times in seconds, sizes in bytes, by name."""
     others = Others()
     bench = Bench(folder, plan)
     result: dict[str, Any] = {"load_s": bench.load_s, "first_pass_s": seconds(lambda: bench.prefill(1))}
     if plan.page:
-        result["page_s"] = statistics.median(bench.encode_page() for _ in range(plan.repeats))
-    result["prefill_s"] = times = [seconds(lambda: bench.prefill(plan.prompt))]
-    while len(times) < plan.repeats and sum(times) < plan.decode_s:
-        times.append(seconds(lambda: bench.prefill(plan.prompt)))
+        result["page_s"] = samples(bench.encode_page, plan)
+    result["prefill_s"] = samples(lambda: seconds(lambda: bench.prefill(plan.prompt)), plan) if plan.prompt else []
     result["decode_s"] = {}
     if plan.batches:
         cache = bench.prefill(plan.prompt)
         if plan.context > plan.prompt:
+            result["short_decode_s"] = bench.decode(cache, plan.batches[0])
             cache = bench.fill(cache, plan.context - plan.prompt)
         result["decode_s"] = {batch: bench.decode(cache, batch) for batch in plan.batches}
         result["cache_bytes"] = cache.nbytes
@@ -140,12 +148,16 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
     }
 
 
-def run(folder: Path, plan: Plan, timeout_s: float = 3600.0) -> dict[str, Any]:
-    """`measure` in a process of its own. Raises CalledProcessError or TimeoutExpired."""
-    command = [sys.executable, __file__, str(folder), json.dumps(asdict(plan))]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=timeout_s)
+def run(folder: Path, plan: Plan, command: Sequence[str] = (), timeout_s: float = 3600.0) -> dict[str, Any]:
+    """`measure` in a process of its own, or what another script measures for the same plan.
+
+    command: of the process, before the folder and the plan. Raises CalledProcessError or TimeoutExpired.
+    """
+    arguments = [*(command or (sys.executable, __file__)), str(folder), json.dumps(asdict(plan))]
+    done = subprocess.run(arguments, check=True, stdout=subprocess.PIPE, timeout=timeout_s)
     result: dict[str, Any] = json.loads(done.stdout)
-    result["decode_s"] = {int(batch): times for batch, times in result["decode_s"].items()}
+    if "decode_s" in result:
+        result["decode_s"] = {int(batch): times for batch, times in result["decode_s"].items()}
     return result
 
 

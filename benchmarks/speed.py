@@ -25,15 +25,15 @@ from pathlib import Path
 from typing import Any
 
 import measure
-from machine import describe, limits, processors
+from machine import describe, processors, run_limits
 from sizes import Sizes
 
 
 def report(folder: Path, plan: measure.Plan) -> dict[str, Any]:
     """The JSON object, of the first batch of the plan."""
-    before = limits()
+    before = run_limits()
     run = measure.run(folder, plan)
-    after = limits()
+    after = run_limits()
     best = {key: max(before[key], after[key]) for key in before}
     return summary(Sizes.of(folder), plan, run, best) | {"machine": describe()}
 
@@ -64,7 +64,7 @@ def summary(sizes: Sizes, plan: measure.Plan, run: dict[str, Any], machine: dict
         "step_tokens": plan.step_tokens,
         "other_cores": run["other_cores"],
     }
-    return result | ({"page_s": run["page_s"]} if plan.page else {})
+    return result | ({"page_s": statistics.median(run["page_s"])} if plan.page else {})
 
 
 def lines(values: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ LIMITS = {"bandwidth_gbs": 25.0, "matmul_gflops": 1500.0}
 
 def test_speed_prints_one_json_object(scripts, tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     speed = scripts("speed")
-    monkeypatch.setattr(speed, "limits", lambda: LIMITS)
+    monkeypatch.setattr(speed, "run_limits", lambda: LIMITS)
     monkeypatch.setattr("sys.argv", ["speed.py", str(tiny), "--json", "--prompt", "16", "--batch", "2", "--context", "40"])
     speed.main()
     values = json.loads(capsys.readouterr().out)
