@@ -167,4 +167,7 @@ def test_the_page_of_the_api_has_every_path_and_no_foreign_error(client: httpx.C
     text = json.dumps(described)
     assert "HTTPValidationError" not in text
     assert "multipart/form-data" in described["paths"]["/v1/extract"]["post"]["requestBody"]["content"]
-    assert client.get("/docs").status_code == 200
+    page = client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "://" not in page.text  # nothing from elsewhere
+    assert "'none'" in page.headers["content-security-policy"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pagelift.core import EngineError
-from pagelift.decoding import Constraint, compile_grammar
+from pagelift.decoding import Grammar, compile_grammar
 from pagelift.extract.prompts import page_picture
+from pagelift.extract.questions import SeenPage
 from pagelift.server.attachments import Attachment, Opened, Reading, check_count
 from pagelift.server.errors import ApiError
 from pagelift.server.extraction import Order, extract
@@ -59,6 +60,15 @@ class Usage:
 Part = Delta | End | Usage
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """prompt: with the pages as pictures. grammar: None for free text. hints: lines of the pages, which the answer may copy from."""
+
+    prompt: Prompt
+    grammar: Grammar | None
+    hints: tuple[str, ...]
+
+
 async def answer(service: Service, question: Question, signal: Signal) -> AsyncIterator[Part]:
     """The parts of all answers as they come, `Usage` last. Raises ApiError, PageliftError."""
     check_count(question.attachments, service.settings.limits)
@@ -68,7 +78,7 @@ async def answer(service: Service, question: Question, signal: Signal) -> AsyncI
         return
     start = time.perf_counter()
     loaded = question.served.loaded
-    prompt, constraint = await service.engines.run(lambda: _prepare(service, question, loaded, signal), signal)
+    prepared = await service.engines.run(lambda: _prepare(service, question, loaded, signal), signal)
     parts: asyncio.Queue[Part | Exception] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -76,7 +86,7 @@ async def answer(service: Service, question: Question, signal: Signal) -> AsyncI
         in_loop(loop, lambda: parts.put_nowait(part))
 
     tasks = [
-        asyncio.ensure_future(_generate(service, _Writer(question, loaded, prompt, constraint, choice), put, signal))
+        asyncio.ensure_future(_generate(service, _Writer(question, loaded, prepared, choice), put, signal))
         for choice in range(question.count)
     ]
     for task in tasks:
@@ -121,26 +131,35 @@ async def _extracted(service: Service, question: Question, signal: Signal) -> As
     yield Usage()
 
 
-def _prepare(service: Service, question: Question, loaded: LoadedModel, signal: Signal) -> tuple[Prompt, Constraint | None]:
-    """The prompt, with the pages of all documents as pictures, and the grammar's start."""
+def _prepare(service: Service, question: Question, loaded: LoadedModel, signal: Signal) -> Prepared:
+    """Read the documents, and compile the schema. Raises DocumentError, SchemaError, ApiError."""
+    grammar = _grammar(question, loaded)
     reading = Reading(service.settings.limits, service.settings.access, ocr="never")
     with reading.open(question.attachments) as opened:
         pictures = _pictures(opened, question.attachments, signal)
+        hints = tuple(_lines(opened)) if grammar else ()
         service.metrics.pages.labels(question.served.id).inc(opened.count)
     messages = [_with_pages(message, [len(pages) for pages in opened.pages]) for message in question.messages]
     try:
         prompt = loaded.prompt(messages, pictures, variables=question.variables)
     except EngineError as error:  # the template does not take these messages, or there are pictures that the model cannot read
         raise ApiError(400, str(error), "messages", "invalid_messages") from error
-    return prompt, _constraint(question)
+    return Prepared(prompt, grammar, hints)
 
 
-def _constraint(question: Question) -> Constraint | None:
-    """The grammar at the start of an answer, None for free text. Raises SchemaError when no grammar can be made."""
+def _lines(opened: Opened) -> Iterator[str]:
+    """The lines of text layers; pages without one are not read for this."""
+    for pages in opened.pages:
+        for page in pages:
+            yield from SeenPage(page).lines
+
+
+def _grammar(question: Question, loaded: LoadedModel) -> Grammar | None:
+    """What the answer may look like, None for free text. Raises SchemaError when no grammar can be made."""
     if question.shape == "text":
         return None
     schema = load_schema(question.schema if question.shape == "json_schema" else ANY_OBJECT)
-    return compile_grammar(schema, question.served.vocabulary).constraint()
+    return compile_grammar(schema, loaded.vocabulary)
 
 
 def _pictures(opened: Opened, attachments: tuple[Attachment, ...], signal: Signal) -> list[Image]:
@@ -176,11 +195,10 @@ async def _generate(service: Service, writer: _Writer, put: Callable[[Part], Non
 class _Writer:
     """Writes one answer in a worker thread."""
 
-    def __init__(self, question: Question, loaded: LoadedModel, prompt: Prompt, constraint: Constraint | None, choice: int) -> None:
+    def __init__(self, question: Question, loaded: LoadedModel, prepared: Prepared, choice: int) -> None:
         self._question = question
         self._loaded = loaded
-        self._prompt = prompt
-        self._constraint = constraint.copy() if constraint is not None else None
+        self._prepared = prepared
         self._choice = choice
         self._stop = StopText(question.stop)
         self._held: list[Token] = []
@@ -210,8 +228,10 @@ class _Writer:
         return generation.metadata
 
     def _start(self, sampling: Sampling) -> Generation:
+        given = self._prepared
         try:
-            return self._loaded.stream(self._prompt, sampling, constraint=self._constraint)
+            constraint = given.grammar.constraint() if given.grammar else None
+            return self._loaded.stream(given.prompt, sampling, constraint=constraint, hints=given.hints)
         except EngineError as error:
             raise ApiError(400, str(error), "messages", "context_length_exceeded") from error
 

@@ -29,7 +29,7 @@ def create_app(service: Service) -> FastAPI:
         title="pagelift",
         version=service.settings.version,
         description=ABOUT,
-        docs_url="/docs",
+        docs_url=None,
         redoc_url=None,
         lifespan=lambda _: service.lifespan(),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections.abc import Iterable
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pagelift.decoding import Vocabulary
 from pagelift.extract import Engine
 from pagelift.extract.vlm import VlmEngine
 from pagelift.server.errors import ApiError
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from pagelift.runtime import LoadedModel
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Served:
     """One model. loaded: the checkpoint for generation, None for an engine that only extracts. created: when, in Unix seconds."""
 
@@ -27,12 +25,6 @@ class Served:
     engine: Engine
     loaded: LoadedModel | None = None
     created: int = field(default_factory=lambda: int(time.time()))
-
-    @functools.cached_property
-    def vocabulary(self) -> Vocabulary:
-        """The tokens of the checkpoint, with the grammars of recent schemas."""
-        assert self.loaded is not None
-        return Vocabulary(self.loaded.tokenizer, self.loaded.model.config.text.vocab_size)
 
 
 class Catalog:

@@ -1,7 +1,8 @@
-"""/health, /ready and /metrics."""
+"""/health, /ready, /metrics, and the page that describes the API, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -11,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from pagelift.server.docs import ERRORS
 
 router = APIRouter(tags=["operations"])
+PAGE_HEADERS = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"}
 
 
 @router.get("/health")
@@ -34,3 +36,9 @@ async def ready(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Counts and times for Prometheus."""
     return Response(request.app.state.service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/docs", include_in_schema=False)
+def page() -> Response:
+    """The API for people to read."""
+    return Response(files("pagelift.server").joinpath("page.html").read_bytes(), media_type="text/html", headers=PAGE_HEADERS)
