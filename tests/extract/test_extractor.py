@@ -12,6 +12,7 @@ import pydantic
 import pytest
 
 from extract.fake_server import FakeServer, completion
+from extract.speaking import speaking
 from pagelift import (
     Box,
     ConfigError,
@@ -31,7 +32,6 @@ from pagelift.core import Proposal
 from pagelift.extract import ENGINES, Engine, ExtractOptions, ReadablePage, RemoteServer, load_engine
 from pagelift.extract.vlm import VlmEngine
 from pagelift.schema import Schema
-from runtime.scripted import scripted
 
 SCHEMA = {
     "type": "object",
@@ -51,7 +51,7 @@ NOTHING = json.dumps({"number": None, "total": None, "paid": None, "rows": []})
 def any_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Every engine there is; those that ask a model with one that knows nothing."""
     if request.param == "vlm":
-        yield VlmEngine(scripted(NOTHING))
+        yield VlmEngine(speaking(NOTHING))
     elif request.param == "remote":
         pytest.importorskip("openai")
         with FakeServer(lambda _: completion(NOTHING)) as server:

@@ -1,0 +1,95 @@
+"""A loaded model as the one who is asked: prompt, grammar and drafts for each question."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from pagelift.core import EngineError, ExtractionError, Json
+from pagelift.decoding import Grammar, GrammarLimits, JsonStyle, Sampling, Vocabulary, compile_grammar
+from pagelift.extract.prompts import extraction_prompt, part_notes
+from pagelift.extract.questions import Question, Reply, SeenPage
+from pagelift.layout import extract_pages
+
+if TYPE_CHECKING:
+    from pagelift.runtime import LoadedModel
+
+SPARE_ROWS, SPARE_CHARACTERS = 16, 256
+"""What an answer may have more than the words of the pages account for, since recognition misses some."""
+
+
+class LocalAsker:
+    """Asks a loaded model, one question after the other; the grammar of the schema is always on.
+
+    vocabulary: of the model; it keeps the grammars. answer_tokens: the longest answer. style: how its JSON is laid out.
+    """
+
+    concurrency = 1
+
+    def __init__(self, model: LoadedModel, vocabulary: Vocabulary, template: str, answer_tokens: int, style: JsonStyle) -> None:
+        self._model = model
+        self._vocabulary = vocabulary
+        self._template = template
+        self._sampling = Sampling(max_tokens=answer_tokens)
+        self._style = style
+
+    @property
+    def context(self) -> int:
+        return self._model.model.config.text.max_positions
+
+    def prompt_text(self, question: Question) -> str:
+        notes = part_notes([page.number for page in question.pages], question.page_count, question.after)
+        return extraction_prompt(question.schema.original, self._template, notes)
+
+    def text_tokens(self, text: str) -> int:
+        return len(self._model.tokenizer.encode(text))
+
+    def picture_tokens(self, width_px: int, height_px: int) -> int:
+        from pagelift.models.pictures import picture_size
+
+        if self._model.processor is None:
+            raise EngineError(f"{self._model.name} is a text-only checkpoint; it cannot read pages")
+        settings = self._model.processor.image
+        height, width = picture_size(height_px, width_px, settings) if settings.resize else (height_px, width_px)
+        return height * width // settings.factor**2
+
+    def ask(self, question: Question) -> Reply:
+        """The answer. The grammar is compiled and drafts are made while the pages are drawn. Raises SchemaRefused, EngineError."""
+        with ThreadPoolExecutor(1, thread_name_prefix="pagelift-grammar") as beside:
+            compiling = beside.submit(self._grammar, question)
+            prompt = self._model.prompt(self.prompt_text(question), [page.picture() for page in question.pages])
+            hints = list(_hints(question))
+            start = time.perf_counter()
+            grammar = compiling.result()
+        waited_s = time.perf_counter() - start
+        answer = self._model.stream(prompt, self._sampling, constraint=grammar.constraint(), hints=hints)
+        pieces = tuple((piece.text, None if piece.token.forced else piece.token.logprob) for piece in answer if piece.token)
+        metadata: dict[str, Json] = {**answer.metadata, "grammar_wait_s": round(waited_s, 4)}
+        if grammar.compiled.notes:
+            metadata["grammar_notes"] = list(grammar.compiled.notes)
+        return Reply(answer.text, answer.finish_reason == "length", pieces, metadata)
+
+    def _grammar(self, question: Question) -> Grammar:
+        return compile_grammar(question.schema, self._vocabulary, self._style, answer_limits(question.pages))
+
+
+def answer_limits(pages: Sequence[SeenPage]) -> GrammarLimits:
+    """The most that pages can give: no more rows than words, no longer texts than all of them. None known of pages without words."""
+    words = [word.text for page in pages for word in page.content.words]
+    if not words:
+        return GrammarLimits()
+    return GrammarLimits(len(words) + SPARE_ROWS, sum(map(len, words)) + len(words) + SPARE_CHARACTERS)
+
+
+def _hints(question: Question) -> Iterator[str]:
+    """What the answer may be copied from: the lines of each page, and what the built-in engine reads, as JSON."""
+    for page in question.pages:
+        yield "\n".join(page.lines)
+    try:
+        read = extract_pages([page.content for page in question.pages], question.schema)
+        yield json.dumps(question.schema.conform(read.data).data, ensure_ascii=False)
+    except ExtractionError:
+        return  # nothing that the schema admits; the lines remain
