@@ -12,6 +12,7 @@ from pagelift.core import EngineError, ExtractionError, Json
 from pagelift.decoding import Grammar, GrammarLimits, JsonStyle, Sampling, Vocabulary, compile_grammar
 from pagelift.extract.prompts import extraction_prompt, part_notes
 from pagelift.extract.questions import Question, Reply, SeenPage
+from pagelift.extract.words_prompt import words_prompt
 from pagelift.layout import extract_pages
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ SPARE_ROWS, SPARE_CHARACTERS = 16, 256
 class LocalAsker:
     """Asks a loaded model, one question after the other; the grammar of the schema is always on.
 
-    vocabulary: of the model; it keeps the grammars. answer_tokens: the longest answer. style: how its JSON is laid out.
+    vocabulary: of the model; it keeps the grammars. template: None for the prompt with the words of the pages.
+    answer_tokens: the longest answer. style: how its JSON is laid out.
     """
 
     concurrency = 1
 
-    def __init__(self, model: LoadedModel, vocabulary: Vocabulary, template: str, answer_tokens: int, style: JsonStyle) -> None:
+    def __init__(self, model: LoadedModel, vocabulary: Vocabulary, template: str | None, answer_tokens: int, style: JsonStyle) -> None:
         self._model = model
         self._vocabulary = vocabulary
         self._template = template
@@ -42,6 +44,8 @@ class LocalAsker:
 
     def prompt_text(self, question: Question) -> str:
         notes = part_notes([page.number for page in question.pages], question.page_count, question.after)
+        if self._template is None:
+            return "\n".join([words_prompt([page.content for page in question.pages], question.schema), *notes])
         return extraction_prompt(question.schema.original, self._template, notes)
 
     def text_tokens(self, text: str) -> int:

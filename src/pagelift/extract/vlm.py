@@ -11,6 +11,7 @@ from pagelift.core import EngineError, Proposal
 from pagelift.extract.conduct import extract_by_asking
 from pagelift.extract.prompts import read_template
 from pagelift.extract.settings import LocalModel, choose_model
+from pagelift.extract.words_prompt import WORDS_PROMPT, wants_words
 
 if TYPE_CHECKING:
     from pagelift.decoding import JsonStyle
@@ -38,8 +39,11 @@ class VlmEngine:
         from pagelift.decoding import JsonStyle, Vocabulary
         from pagelift.runtime import load_model
 
+        self._template: str | None
         self._template, self._wording = read_template(Path(prompt) if prompt else None)
         self.model = load_model(model, backend) if isinstance(model, str | Path) else model
+        if prompt is None and wants_words(self.model.name):
+            self._template, self._wording = None, WORDS_PROMPT
         self._style = style or JsonStyle()
         self._vocabulary = Vocabulary(self.model.tokenizer, self.model.model.config.text.vocab_size)
 

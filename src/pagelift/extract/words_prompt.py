@@ -1,0 +1,138 @@
+"""A prompt with the words of the pages, for checkpoints that say in `pagelift.json` that they were trained on it.
+
+Small models cannot read pixels well, but they can read words. Each line of a page is a line of the prompt; each segment of it
+(`layout.lines`) stands between two marks that name where on the page it begins and ends, so that columns can be followed. The schema
+stands below as an outline, a line for each property: type, description, path. The same text is used for training (training/nano).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pagelift.core import ConfigError, PageContent, WeightsError, Word
+from pagelift.layout.lines import PageLayout, analyse_page
+from pagelift.layout.squares import drawn_boxes
+from pagelift.schema import Schema
+from pagelift.schema.nodes import Array, Node, Object, Scalar, Union
+from pagelift.weights.hub import find_model
+from pagelift.weights.tokenizer import read_json
+
+SETTINGS_FILE = "pagelift.json"
+WORDS_PROMPT = "words-1"
+"""The name of this prompt in the file. Whatever changes the text of a prompt needs another name."""
+COLUMNS = 48
+PAGE = "<|page|>"
+STARTS = tuple(f"<|x{column:02}|>" for column in range(COLUMNS))
+ENDS = tuple(f"<|r{column:02}|>" for column in range(COLUMNS))
+MARKS = (PAGE, *STARTS, *ENDS)
+"""Tokens of their own in the tokenizer of such a checkpoint."""
+_TALL_GAP = 0.9
+"""A gap of this share of the line height between two lines is an empty line."""
+_MAX_DEPTH = 12
+_DRAWN_LINE = re.compile(r"([-_=.*~])\1{3,}")
+"""Characters in a row that draw a line say no more than three of them."""
+
+
+class Piece(NamedTuple):
+    """A piece of the prompt's text. word: the word of a page that it is, with the page's number."""
+
+    text: str
+    word: Word | None = None
+    page: int = 0
+
+
+def wants_words(model: str | Path) -> bool:
+    """Whether a checkpoint, named as for `load_model`, asks for this prompt. Raises ConfigError for one that this version does not know."""
+    try:
+        path = find_model(model) / SETTINGS_FILE
+    except WeightsError:  # a model that was put together by hand has no folder
+        return False
+    if not path.is_file():
+        return False
+    prompt = read_json(path.parent, SETTINGS_FILE).get("prompt")
+    if prompt != WORDS_PROMPT:
+        raise ConfigError(f"{path}: prompt must be {WORDS_PROMPT!r}, the only one this version knows; it is {prompt!r}")
+    return True
+
+
+def words_prompt(pages: Iterable[PageContent], schema: Schema) -> str:
+    """The text of the user's turn, to stand after the pictures of the pages."""
+    return "".join(piece.text for piece in page_pieces(pages)) + schema_outline(schema)
+
+
+def page_pieces(pages: Iterable[PageContent]) -> Iterator[Piece]:
+    """The pages as text, in pieces that keep the words apart."""
+    for content in pages:
+        page = analyse_page(content)
+        squares = drawn_boxes(page)
+        boxes = [(field.box, field.checked) for field in content.form_fields if field.kind in ("checkbox", "radio")]
+        if squares or boxes:
+            crosses = {id(token.word) for _, token in squares if token}
+            ticks = [Word("[x]" if ticked else "[ ]", box) for box, ticked in boxes + [(box, token is not None) for box, token in squares]]
+            words = (*(word for word in content.words if id(word) not in crosses), *ticks)
+            page = analyse_page(dataclasses.replace(content, words=words))
+        yield Piece(PAGE + "\n")
+        yield from _line_pieces(page)
+
+
+def _line_pieces(page: PageLayout) -> Iterator[Piece]:
+    bottom = None
+    for line in page.lines:
+        if bottom is not None and line.box.top - bottom > _TALL_GAP * page.unit:
+            yield Piece("\n")
+        bottom = line.box.bottom
+        for segment in line.segments:
+            yield Piece(STARTS[_column(segment.box.x0, page.width)])
+            for index, token in enumerate(segment.tokens):
+                yield Piece(" " * (index > 0) + harmless(_DRAWN_LINE.sub(r"\1\1\1", token.word.text)), token.word, page.number)
+            yield Piece(ENDS[_column(segment.box.x1, page.width)])
+        yield Piece("\n")
+
+
+def _column(x: float, width: float) -> int:
+    return max(0, min(COLUMNS - 1, int(x / width * COLUMNS)))
+
+
+def schema_outline(schema: Schema) -> str:
+    """A line for each property: its type, what it is, and where it stands."""
+    return "\n" + "".join(f"{line}\n" for line in _outline(schema.root, "", 0))
+
+
+def _outline(node: Node, path: str, depth: int) -> Iterator[str]:
+    if isinstance(node, Union) and node.options:
+        node = next((option for option in node.options if not isinstance(option, Scalar)), node.options[0])
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(node, Object):
+        for name, child in node.properties.items():
+            yield from _outline(child, f"{path}.{name}" if path else name, depth + 1)
+    elif isinstance(node, Array):
+        yield _described("list", node, path)
+        yield from _items(node.items, depth + 1)
+    elif isinstance(node, Scalar):
+        yield _described(_type(node), node, path)
+
+
+def _items(node: Node, depth: int) -> Iterator[str]:
+    """The properties of a list's entries, set in under it; a plain entry needs no line."""
+    if not isinstance(node, Scalar):
+        yield from (f"- {line}" for line in _outline(node, "", depth))
+
+
+def _type(node: Scalar) -> str:
+    kind = "date" if node.format == "date" else "/".join(node.types)
+    return kind if node.enum is None else "/".join(str(value) for value in node.enum)
+
+
+def _described(kind: str, node: Node, path: str) -> str:
+    about = " ".join((node.description or node.title).split())
+    return harmless(f"{kind} {about} = {path}" if about else f"{kind} = {path}")
+
+
+def harmless(text: str) -> str:
+    """Text of a document or a schema, which must not turn into special tokens."""
+    return text.replace("<|", "< |")

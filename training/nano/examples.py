@@ -1,0 +1,156 @@
+"""Documents as sequences of tokens: what the model sees, what it has to choose, and where on the page it should look for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Encoding, Tokenizer
+
+from nano.answers import Chunk, answer_chunks
+from nano.pointing import Target, point
+from pagelift.core import Json, PageContent
+from pagelift.evals.synthetic import Place
+from pagelift.extract.words_prompt import page_pieces, schema_outline
+from pagelift.schema import Schema
+
+HEAD = "<|im_start|>user\n"
+TAIL = "<|im_end|>\n<|im_start|>assistant\n"
+STOP = "<|im_end|>"
+SPACE = "Ġ"
+"""How tokenizer.json writes a space."""
+NOWHERE = -1
+"""No place on the page belongs to a token."""
+
+
+class Question(NamedTuple):
+    """A document or a part of one, what is asked of it, the right answer, and the places of the values by JSON Pointer."""
+
+    pages: Sequence[PageContent]
+    schema: dict[str, Json]
+    expected: Json
+    places: Mapping[str, Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """tokens: (T,) prompt and answer. chosen: (T,) whether the model has to choose this token. sources: (T,) the token of the prompt
+    that it is copied from or that shows it, NOWHERE if none. answer: index of the first token of the answer. values: by JSON Pointer
+    the first token and the one after the last of every scalar of the answer."""
+
+    tokens: npt.NDArray[np.int32]
+    chosen: npt.NDArray[np.bool_]
+    sources: npt.NDArray[np.int32]
+    answer: int
+    values: dict[str, tuple[int, int]]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+def encode(question: Question, tokenizer: Tokenizer) -> Example:
+    """Put a question and its answer into tokens."""
+    text, spans = _prompt_text(question)
+    prompt = tokenizer.encode(text, add_special_tokens=False)
+    chunks = list(answer_chunks(question.expected, question.places))
+    answer_text = "".join(chunk.text for chunk in chunks)
+    answer = tokenizer.encode(answer_text + STOP, add_special_tokens=False)
+    tokens = np.array(prompt.ids + answer.ids, np.int32)
+    start = len(prompt.ids)
+    chosen, values, entries = _choices(chunks, answer, start)
+    sources = np.full(len(tokens), NOWHERE, np.int32)
+    words = _tokens_of_words(prompt, spans)
+    page_mark = prompt.ids.index(tokenizer.token_to_id("<|page|>"))
+    for pointer, (first, last) in values.items():
+        target = _target(question, pointer, words, prompt)
+        sources[first : last + 1] = point(tokens, (first, last), target, page_mark)
+    for pointer, index in entries.items():
+        inside = [p for p in question.places if p == pointer or p.startswith(pointer + "/")]
+        places = [min(allowed) for p in inside if (allowed := _inside(question.places[p], words, prompt))]
+        sources[index] = min(places, default=page_mark)
+    return Example(tokens, chosen, sources, start, values)
+
+
+def _prompt_text(question: Question) -> tuple[str, list[tuple[int, int, int, float, float]]]:
+    """The prompt; and for every word of the pages its span in it, page, and middle."""
+    text, spans = [HEAD], []
+    at = len(HEAD)
+    for piece in page_pieces(question.pages):
+        if piece.word is not None:
+            spans.append((at, at + len(piece.text), piece.page, piece.word.box.center_x, piece.word.box.center_y))
+        text.append(piece.text)
+        at += len(piece.text)
+    return "".join(text) + schema_outline(Schema.load(question.schema)) + TAIL, spans
+
+
+Words = list[tuple[list[int], int, float, float]]
+"""Tokens of each word of the prompt, its page and the middle of its box."""
+
+
+def _tokens_of_words(prompt: Encoding, spans: Sequence[tuple[int, int, int, float, float]]) -> Words:
+    words: Words = []
+    index = 0
+    offsets = prompt.offsets
+    for start, end, page, x, y in spans:
+        while offsets[index][0] < start:
+            index += 1
+        first = index
+        while index < len(offsets) and offsets[index][0] < end:
+            index += 1
+        words.append((list(range(first, index)), page, x, y))
+    return words
+
+
+def _inside(place: Place, words: Words, prompt: Encoding) -> list[int]:
+    """The tokens that show a value, without the space before the first."""
+    box = place.box
+    found = [tokens for tokens, page, x, y in words if page == place.page and box.x0 <= x <= box.x1 and box.top <= y <= box.bottom]
+    inside = [token for tokens in found for token in tokens]
+    return inside[1:] if inside and prompt.tokens[inside[0]] == SPACE else inside
+
+
+def _target(question: Question, pointer: str, words: Words, prompt: Encoding) -> Target:
+    value: Json = question.expected
+    for step in pointer.split("/")[1:]:
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    place = question.places.get(pointer)
+    if place is None:
+        return Target(value, "", [], [], NOWHERE)
+    tokens = _inside(place, words, prompt)
+    space = next((index for index in tokens if prompt.tokens[index] == SPACE), None)
+    return Target(
+        value,
+        place.raw,
+        tokens,
+        [index for index in tokens if prompt.tokens[index].isdigit()],
+        NOWHERE if space is None else prompt.ids[space],
+    )
+
+
+def _choices(
+    chunks: Sequence[Chunk], answer: Encoding, start: int
+) -> tuple[npt.NDArray[np.bool_], dict[str, tuple[int, int]], dict[str, int]]:
+    """Which tokens are chosen; spans of the scalars; tokens that begin the next entry of an array or end it, by pointer."""
+    begins, ends = zip(*answer.offsets, strict=True)
+    chosen = np.zeros(start + len(begins), bool)
+    values: dict[str, tuple[int, int]] = {}
+    entries: dict[str, int] = {}
+    at = 0
+    for chunk in chunks:
+        first = start + int(np.searchsorted(ends, at, side="right"))
+        at += len(chunk.text)
+        last = start + int(np.searchsorted(begins, at, side="left"))
+        if not chunk.chosen or chunk.pointer is None:
+            continue
+        chosen[first:last] = True
+        if chunk.text in (",", "]"):
+            entries[chunk.pointer] = first
+        else:
+            values[chunk.pointer] = (first, last)
+            if chunk.text[-1].isdigit():  # a number ends with what follows it
+                chosen[last] = True
+    chosen[-1] = True
+    return chosen, values, entries

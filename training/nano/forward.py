@@ -1,0 +1,145 @@
+"""The text decoder's forward pass over whole sequences: the function of transformers' qwen3_5, about twice as fast in training.
+
+The parameters are those of transformers' modules; `check_forward` of the tests compares the two. Sequences are padded at the end, which
+a causal model does not see. x: (B, T, hidden) float32 residual stream; matrix products run in the dtype of autocast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+CHUNK = 64
+
+
+@dataclass(slots=True)
+class Pointing:
+    """Attention logits of the heads that are taught where to look. layers: numbers of full-attention layers, head 0 of each.
+
+    rows: (N,) indices into B * T of the tokens that look. logits: (N, T) each, filled in by the forward pass.
+    """
+
+    layers: tuple[int, ...]
+    rows: Tensor
+    logits: list[Tensor] = field(default_factory=list)
+
+
+def decode(model: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None = None) -> Tensor:
+    """Hidden states after the last norm. model: Qwen3_5TextModel. rotary: cos and sin, (B or 1, T, rotary_dim)."""
+    for index, layer in enumerate(model.layers):
+        h = rms_norm(layer.input_layernorm, x)
+        if model.config.layer_types[index] == "linear_attention":
+            x = x + delta_net(layer.linear_attn, h)
+        else:
+            wanted = pointing if pointing and index in pointing.layers else None
+            x = x + attention(layer.self_attn, h, rotary, wanted)
+        h = rms_norm(layer.post_attention_layernorm, x)
+        x = x + layer.mlp.down_proj(F.silu(layer.mlp.gate_proj(h)) * layer.mlp.up_proj(h))
+    return rms_norm(model.norm, x)
+
+
+def rms_norm(norm: Any, x: Tensor) -> Tensor:
+    return F.rms_norm(x.float(), x.shape[-1:], 1 + norm.weight, norm.eps)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary embedding of the first features. x: (B, H, T, head_dim); cos, sin: (B or 1, 1, T, rotary_dim)."""
+    turned, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+    half = cos.shape[-1] // 2
+    swapped = torch.cat((-turned[..., half:], turned[..., :half]), -1)
+    return torch.cat((turned * cos + swapped * sin, rest), -1)
+
+
+def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None) -> Tensor:
+    """Causal attention with normalised queries and keys and an output gate."""
+    batch, length, _ = x.shape
+    head_dim = module.head_dim
+    q, gate = module.q_proj(x).view(batch, length, -1, 2 * head_dim).chunk(2, -1)
+    k = module.k_proj(x).view(batch, length, -1, head_dim)
+    v = module.v_proj(x).view(batch, length, -1, head_dim).transpose(1, 2)
+    cos, sin = rotary[0].unsqueeze(1), rotary[1].unsqueeze(1)
+    q = rotate(rms_norm(module.q_norm, q).transpose(1, 2), cos, sin).to(v.dtype)
+    k = rotate(rms_norm(module.k_norm, k).transpose(1, 2), cos, sin).to(v.dtype)
+    if pointing is not None:
+        pointing.logits.append(_pointing_logits(q[:, 0], k[:, 0], pointing.rows) * module.scaling)
+    groups = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=module.scaling).transpose(1, 2)
+    return module.o_proj((out * torch.sigmoid(gate)).reshape(batch, length, -1))
+
+
+def _pointing_logits(q: Tensor, k: Tensor, rows: Tensor) -> Tensor:
+    """What some tokens think of all tokens of their sequence. q, k: (B, T, head_dim). Returns (N, T) float32; the future is -inf."""
+    batch, length, _ = q.shape
+    owner, at = rows // length, rows % length
+    logits = torch.cat([q[b, at[owner == b]] @ k[b].T for b in range(batch)]).float()
+    future = torch.arange(length, device=q.device) > at[:, None]
+    return logits.masked_fill(future, float("-inf"))
+
+
+def delta_net(module: Any, x: Tensor) -> Tensor:
+    """Gated DeltaNet: short convolution, delta rule in chunks, gated norm."""
+    batch, length, _ = x.shape
+    z = module.in_proj_z(x).view(batch, length, -1, module.head_v_dim)
+    mixed = module.in_proj_qkv(x)
+    weight = module.conv1d.weight.squeeze(1).to(mixed.dtype)  # (C, kernel)
+    padded = F.pad(mixed, (0, 0, weight.shape[1] - 1, 0))
+    mixed = F.silu(sum(padded[:, k : k + length] * weight[:, k] for k in range(weight.shape[1])))
+    q, k, v = (
+        part.view(batch, length, -1, width)
+        for part, width in zip(
+            mixed.split((module.key_dim, module.key_dim, module.value_dim), -1),
+            (module.head_k_dim, module.head_k_dim, module.head_v_dim),
+            strict=True,
+        )
+    )
+    beta = module.in_proj_b(x).float().sigmoid()
+    decay = -module.A_log.float().exp() * F.softplus(module.in_proj_a(x).float() + module.dt_bias)
+    out = delta_rule(q, k, v, decay, beta)
+    out = F.rms_norm(out, out.shape[-1:], module.norm.weight.float(), module.layer_norm_epsilon) * F.silu(z.float())
+    return module.out_proj(out.reshape(batch, length, -1))
+
+
+def unit(x: Tensor) -> Tensor:
+    """Vectors of length one; the small number is the architecture's."""
+    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)
+
+
+def delta_rule(q: Tensor, k: Tensor, v: Tensor, decay: Tensor, beta: Tensor) -> Tensor:
+    """The gated delta rule in chunks (Yang et al. 2024, Gated Delta Networks). q, k, v: (B, T, H, dim); decay, beta: (B, T, H).
+
+    Within a chunk the updates are solved as one triangular system; the state goes from chunk to chunk. Returns (B, T, H, dim) float32.
+    """
+    with torch.autocast(q.device.type, enabled=False):
+        batch, length, heads, width = q.shape
+        pad = -length % CHUNK
+        count = (length + pad) // CHUNK
+
+        def chunks(x: Tensor) -> Tensor:
+            x = F.pad(x.float(), (0, 0) * (x.dim() - 2) + (0, pad))
+            return x.view(batch, count, CHUNK, heads, -1).permute(0, 3, 1, 2, 4).contiguous()
+
+        q, k, v = chunks(unit(q.float()) * width**-0.5), chunks(unit(k.float())), chunks(v)
+        total = chunks(decay.unsqueeze(-1)).squeeze(-1).cumsum(-1)
+        beta = chunks(beta.unsqueeze(-1))
+        later = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=q.device).triu(1)
+        fade = (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, float("-inf")).exp()
+        faded = total.exp().unsqueeze(-1)
+        weights = (q @ k.transpose(-1, -2)) * fade
+        system = ((k * beta) @ k.transpose(-1, -2)) * fade
+        solved = torch.linalg.solve_triangular(system, torch.cat((v * beta, k * beta * faded), -1), upper=False, unitriangular=True)
+        fresh, against = solved.split((v.shape[-1], width), -1)
+        asked = q * faded
+        kept = (k * (total[..., -1:] - total).exp().unsqueeze(-1)).transpose(-1, -2)
+        end = total[..., -1].exp()[..., None, None]
+        state = q.new_zeros(batch, heads, width, v.shape[-1])
+        out = []
+        for n in range(count):
+            new = fresh[:, :, n] - against[:, :, n] @ state
+            out.append(asked[:, :, n] @ state + weights[:, :, n] @ new)
+            state = state * end[:, :, n] + kept[:, :, n] @ new
+        return torch.stack(out, 2).reshape(batch, heads, count * CHUNK, -1)[:, :, :length].transpose(1, 2)

@@ -1,0 +1,117 @@
+"""The lessons in their order, from a field or two among a few lines to whole documents, and the examples of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from nano.crops import Crop, cropped, whole
+from nano.examples import NOWHERE, Example, encode
+from pagelift.evals.synthetic import Split, make_sample
+
+FEW = Crop(fields=2, rows=0, around=0)
+SOME = Crop(fields=5, rows=0, around=1)
+ROWS = Crop(fields=3, rows=2, around=1)
+MANY = Crop(fields=8, rows=4, around=2)
+WHOLE = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """mix: what it is made of, with weights; WHOLE is the document. tokens: longer examples are left out.
+
+    passed: share of the values of `check` right (every token, given those before) at which the next lesson begins.
+    """
+
+    name: str
+    mix: tuple[tuple[Crop | None, float], ...]
+    check: Crop | None
+    tokens: int
+    passed: float
+
+
+LESSONS = (
+    Lesson("a field or two", ((FEW, 1.0),), FEW, 256, 0.85),
+    Lesson("some fields", ((FEW, 0.3), (SOME, 0.7)), SOME, 512, 0.85),
+    Lesson("rows", ((FEW, 0.1), (SOME, 0.3), (ROWS, 0.3), (MANY, 0.3)), MANY, 768, 0.87),
+    Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.90),
+    Lesson("documents", ((MANY, 0.15), (WHOLE, 0.85)), WHOLE, 4096, 1.01),
+)
+LOT = 96
+"""So many documents are made at a time, sorted by length and put into batches."""
+_CHECK_SEED = 500_000_000
+
+
+def make_lot(lesson: Lesson, number: int, tokenizer: Tokenizer, size: int = LOT, split: Split = "train") -> list[Example]:
+    """The examples of a lot; the same number gives the same ones."""
+    rng = Random(f"{split}/{lesson.name}/{number}")
+    examples = []
+    for index in range(size):
+        sample = make_sample(number * LOT + index, split)
+        crops = rng.choices([crop for crop, _ in lesson.mix], [weight for _, weight in lesson.mix], k=3)
+        if split != "train":
+            crops = [lesson.check]
+        for crop in crops[:1] if WHOLE in crops else crops:
+            question = cropped(sample, crop, rng) if crop else whole(sample)
+            if question:
+                examples.append(encode(question, tokenizer))
+    return [example for example in examples if len(example) <= lesson.tokens]
+
+
+def check_lot(lesson: Lesson, tokenizer: Tokenizer, size: int, split: Split = "validation") -> list[Example]:
+    """What a lesson is judged by."""
+    return make_lot(lesson, _CHECK_SEED // LOT, tokenizer, size, split)
+
+
+def lots(lesson: Lesson, first: int, tokenizer_file: Path, workers: int) -> Iterator[list[Example]]:
+    """Lots without end from a number on; made in this process if workers is 0, else ahead of time in others."""
+    if not workers:
+        tokenizer = Tokenizer.from_file(str(tokenizer_file))
+        for number in count(first):
+            yield make_lot(lesson, number, tokenizer)
+    with ProcessPoolExecutor(workers) as pool:
+        waiting: list[Future[list[Example]]] = []
+        try:
+            for number in count(first):
+                waiting.append(pool.submit(_make_lot_from, lesson, number, str(tokenizer_file)))
+                if len(waiting) > 2 * workers:
+                    yield waiting.pop(0).result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _make_lot_from(lesson: Lesson, number: int, tokenizer_file: str) -> list[Example]:
+    return make_lot(lesson, number, Tokenizer.from_file(tokenizer_file))
+
+
+def batches(examples: list[Example], tokens: int, rng: Random | None = None) -> Iterator[list[Example]]:
+    """Examples of about one length together, at most so many tokens with padding; in random order if rng is given."""
+    made: list[list[Example]] = []
+    for example in sorted(examples, key=len):
+        if made and (len(made[-1]) + 1) * len(example) <= tokens:
+            made[-1].append(example)
+        else:
+            made.append([example])
+    if rng:
+        rng.shuffle(made)
+    yield from made
+
+
+def padded(examples: list[Example], pad: int) -> dict[str, np.ndarray]:
+    """tokens, chosen, sources of several examples as (B, T), padded at the end."""
+    length = max(map(len, examples))
+    tokens = np.full((len(examples), length), pad, np.int64)
+    chosen = np.zeros((len(examples), length), bool)
+    sources = np.full((len(examples), length), NOWHERE, np.int64)
+    for row, example in enumerate(examples):
+        tokens[row, : len(example)] = example.tokens
+        chosen[row, : len(example)] = example.chosen
+        sources[row, : len(example)] = example.sources
+    return {"tokens": tokens, "chosen": chosen, "sources": sources}

@@ -1,0 +1,96 @@
+"""The shapes of pagelift-nano and its config.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """layers: l for gated DeltaNet, f for full attention. heads of 64 features; linear heads of 64 too."""
+
+    layers: str = "lfflffff"
+    hidden: int = 256
+    intermediate: int = 768
+    heads: int = 4
+    kv_heads: int = 2
+    linear_heads: int = 2
+    vision_depth: int = 4
+    vision_hidden: int = 256
+
+
+SHAPES = {
+    "small": Shape(),  # two CPU cores
+    "medium": Shape("lflfflflff", 384, 1152, 6, 3, 6),  # a GPU
+}
+HEAD_DIM = 64
+PATCH = 16
+PIXELS = {"shortest_edge": 32 * 32, "longest_edge": 320 * 224}
+"""Area of the picture in pixels: at most 70 tokens, since this model reads the words."""
+
+
+def model_config(shape: Shape, tokenizer: Tokenizer) -> dict[str, Any]:
+    """config.json of a checkpoint of architecture qwen3_5."""
+
+    def token(text: str) -> int:
+        return int(tokenizer.token_to_id(f"<|{text}|>"))
+
+    kinds = {"l": "linear_attention", "f": "full_attention"}
+    text = {
+        "model_type": "qwen3_5_text",
+        "vocab_size": tokenizer.get_vocab_size(),
+        "hidden_size": shape.hidden,
+        "intermediate_size": shape.intermediate,
+        "num_hidden_layers": len(shape.layers),
+        "layer_types": [kinds[letter] for letter in shape.layers],
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": HEAD_DIM,
+        "hidden_act": "silu",
+        "linear_num_key_heads": shape.linear_heads,
+        "linear_num_value_heads": shape.linear_heads,
+        "linear_key_head_dim": HEAD_DIM,
+        "linear_value_head_dim": HEAD_DIM,
+        "linear_conv_kernel_dim": 4,
+        "rms_norm_eps": 1e-6,
+        "max_position_embeddings": 32768,
+        "attention_bias": False,
+        "tie_word_embeddings": True,
+        "eos_token_id": token("im_end"),
+        "pad_token_id": token("endoftext"),
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 10000.0,
+            "partial_rotary_factor": 0.5,
+            "mrope_section": [6, 5, 5],
+            "mrope_interleaved": True,
+        },
+    }
+    vision = {
+        "model_type": "qwen3_5_vision",
+        "depth": shape.vision_depth,
+        "hidden_size": shape.vision_hidden,
+        "intermediate_size": 4 * shape.vision_hidden,
+        "num_heads": shape.vision_hidden // HEAD_DIM,
+        "hidden_act": "gelu_pytorch_tanh",
+        "in_channels": 3,
+        "patch_size": PATCH,
+        "temporal_patch_size": 2,
+        "spatial_merge_size": 2,
+        "out_hidden_size": shape.hidden,
+        "num_position_embeddings": 32 * 32,
+    }
+    return {
+        "architectures": ["Qwen3_5ForConditionalGeneration"],
+        "model_type": "qwen3_5",
+        "text_config": text,
+        "vision_config": vision,
+        "image_token_id": token("image_pad"),
+        "video_token_id": token("video_pad"),
+        "vision_start_token_id": token("vision_start"),
+        "vision_end_token_id": token("vision_end"),
+        "tie_word_embeddings": True,
+    }

@@ -1,0 +1,66 @@
+"""How many values the model gets right when it is given everything before each token.
+
+A value counts if every token of it is right. Given a right beginning, greedy decoding with forced keys gives the same tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from nano.examples import Example
+from nano.model import Batch
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of values, right and all: flat or in arrays; nulls apart, whose wrong ones are false fills. counts: ends of arrays."""
+
+    flat_right: int = 0
+    flat: int = 0
+    array_right: int = 0
+    array: int = 0
+    null_right: int = 0
+    null: int = 0
+
+    def include(self, other: Tally) -> None:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+    def shares(self) -> dict[str, float]:
+        """values: of all that are not null."""
+
+        def share(right: int, all_of: int) -> float:
+            return round(right / all_of, 4) if all_of else 0.0
+
+        return {
+            "values": share(self.flat_right + self.array_right, self.flat + self.array),
+            "flat": share(self.flat_right, self.flat),
+            "array": share(self.array_right, self.array),
+            "nulls": share(self.null_right, self.null),
+            "n": self.flat + self.array,
+        }
+
+
+def tally(model: Any, batch: Batch, examples: list[Example]) -> Tally:
+    """Count the values of a batch. model: `Nano`."""
+    import numpy as np
+
+    outcome = model(batch, 0.0)
+    wrong = np.zeros(tuple(batch.tokens.shape), bool)
+    asked = batch.chosen[:, 1:].cpu().numpy()
+    wrong[:, 1:][asked] = ~outcome.right.cpu().numpy()
+    null = model.null_token
+    total = Tally()
+    for row, example in enumerate(examples):
+        for pointer, (first, last) in example.values.items():
+            end = last + bool(example.chosen[last])  # the token after a number
+            right = not wrong[row, first:end].any()
+            kind = "null" if example.tokens[first] == null else "array" if _in_array(pointer) else "flat"
+            setattr(total, kind, getattr(total, kind) + 1)
+            setattr(total, f"{kind}_right", getattr(total, f"{kind}_right") + right)
+    return total
+
+
+def _in_array(pointer: str) -> bool:
+    return any(step.isdigit() for step in pointer.split("/"))

@@ -1,0 +1,227 @@
+"""Train pagelift-nano: lessons that are passed by accuracy, a checkpoint every few minutes, resumed after a kill.
+
+    python -m nano.train --run runs/nano             one CPU or one GPU, whichever there is
+    python -m nano.train --run runs/nano --cooldown 3000   the last steps, with a falling learning rate
+
+The run folder holds tokenizer.json, config.json, state.pt, curve.jsonl (a line per report and per check) and train.log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import math
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+
+from nano.lessons import LESSONS, batches, check_lot, lots, padded
+from nano.model import Batch, Nano
+from nano.optimizers import Optimizers
+from nano.shape import SHAPES, model_config
+from nano.teacher_forced import Tally, tally
+from nano.tokens import fit_tokenizer, training_texts, write_tokenizer
+
+log = logging.getLogger("nano")
+WARM_UP = 100
+LAST_RATE = 0.02
+POINTING = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """tokens: of a batch. cooldown: so many last steps at a falling rate, 0 to train on. steps: stop after so many, 0 for never."""
+
+    run: Path
+    shape: str
+    tokens: int
+    workers: int
+    cooldown: int
+    steps: int
+    save_s: float
+    check_s: float
+    checked: int
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a run is. lot: the next lot of documents. seconds: of training, all starts together. passed: step at which lessons were."""
+
+    step: int = 0
+    lesson: int = 0
+    lot: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    cooldown_from: int = -1
+    passed: list[int] = field(default_factory=list)
+
+
+class Run:
+    """A run folder with its model."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        folder = settings.run
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "tokenizer.json").is_file():
+            log.info("fitting the tokenizer")
+            write_tokenizer(fit_tokenizer(training_texts(3000)), folder)
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        if not (folder / "config.json").is_file():
+            (folder / "config.json").write_text(json.dumps(model_config(SHAPES[settings.shape], self.tokenizer), indent=2) + "\n")
+        torch.manual_seed(0)
+        self.model = Nano(json.loads((folder / "config.json").read_text())).to(self.device)
+        trained = [(name, p) for name, p in self.model.text.named_parameters()]
+        self.optimizers = Optimizers(trained)
+        self.progress = Progress()
+        self.model.null_token = self.tokenizer.token_to_id("null")
+        self.pad = self.tokenizer.token_to_id("<|endoftext|>")
+        self.load()
+
+    def load(self) -> None:
+        path = self.settings.run / "state.pt"
+        if not path.is_file():
+            return
+        state = torch.load(path, map_location=self.device, weights_only=True)
+        self.model.load_state_dict(state["model"])
+        self.optimizers.load(state["optimizers"])
+        self.progress = Progress(**state["progress"])
+        log.info("resumed at step %d", self.progress.step)
+
+    def save(self) -> None:
+        """Replace the state in one move, so that a kill leaves the old one or the new one."""
+        path = self.settings.run / "state.pt"
+        progress = {name: getattr(self.progress, name) for name in Progress.__slots__}
+        state = {"model": self.model.state_dict(), "optimizers": self.optimizers.state(), "progress": progress}
+        torch.save(state, path.with_suffix(".new"))
+        os.replace(path.with_suffix(".new"), path)
+
+    def record(self, **values: Any) -> None:
+        line = {"step": self.progress.step, "seconds": round(self.progress.seconds), "tokens": self.progress.tokens, **values}
+        with (self.settings.run / "curve.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        log.info("%s", json.dumps(line))
+
+    def rate(self) -> float:
+        progress, settings = self.progress, self.settings
+        warm = min(1.0, (progress.step + 1) / WARM_UP)
+        if not settings.cooldown:
+            return warm
+        done = (progress.step - progress.cooldown_from) / settings.cooldown
+        return warm * max(LAST_RATE, 1 - done)
+
+    def batch(self, examples: list[Any]) -> Batch:
+        arrays = padded(examples, self.pad)
+        return Batch(*(torch.from_numpy(arrays[name]) for name in ("tokens", "chosen", "sources"))).to(self.device)
+
+    def check(self) -> dict[str, float]:
+        """Teacher-forced accuracy on what the lesson is judged by."""
+        examples = check_lot(LESSONS[self.progress.lesson], self.tokenizer, self.settings.checked)
+        total = Tally()
+        self.model.eval()
+        for group in batches(examples, self.settings.tokens):
+            with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16):
+                total.include(tally(self.model, self.batch(group), group))
+        self.model.train()
+        return total.shares()
+
+    def train(self) -> None:
+        """Lessons one after the other, until stopped or cooled down."""
+        if self.settings.cooldown and self.progress.cooldown_from < 0:
+            self.progress.cooldown_from = self.progress.step
+        while self.lesson():
+            pass
+        self.save()
+
+    def lesson(self) -> bool:
+        """Train until the lesson is passed; False when the run is over."""
+        settings, progress = self.settings, self.progress
+        lesson = LESSONS[progress.lesson]
+        log.info("lesson %d: %s", progress.lesson, lesson.name)
+        saved = checked = reported = last = time.monotonic()
+        sums: dict[str, float] = {}
+        for examples in lots(lesson, progress.lot, settings.run / "tokenizer.json", settings.workers):
+            for group in batches(examples, settings.tokens, Random(progress.lot)):
+                self.step(group, sums)
+                now = time.monotonic()
+                progress.seconds += min(now - last, 60.0)  # a pause is no training
+                last = now
+                if now - reported > 30:
+                    mean = {name: round(value / sums["n"], 4) for name, value in sums.items() if name != "n"}
+                    self.record(lesson=progress.lesson, rate=round(self.rate(), 3), **mean)
+                    sums, reported = {}, now
+                if self.over():
+                    self.record(lesson=progress.lesson, check=self.check())
+                    return False
+            progress.lot += 1
+            if now - checked > settings.check_s:
+                shares = self.check()
+                self.record(lesson=progress.lesson, check=shares)
+                checked = saved = last = time.monotonic()
+                self.save()
+                if shares["values"] >= lesson.passed and progress.lesson + 1 < len(LESSONS):
+                    progress.lesson += 1
+                    progress.passed.append(progress.step)
+                    return True
+            elif now - saved > settings.save_s:
+                self.save()
+                saved = last = time.monotonic()
+        return False
+
+    def over(self) -> bool:
+        progress, settings = self.progress, self.settings
+        cooled = settings.cooldown and progress.step - progress.cooldown_from >= settings.cooldown
+        return bool(cooled or (settings.steps and progress.step >= settings.steps))
+
+    def step(self, group: list[Any], sums: dict[str, float]) -> None:
+        with torch.autocast(self.device.type, torch.bfloat16):
+            outcome = self.model(self.batch(group), POINTING)
+        if not math.isfinite(outcome.choice_loss):
+            raise FloatingPointError(f"the loss is {outcome.choice_loss} at step {self.progress.step}")
+        outcome.loss.backward()
+        self.optimizers.step(self.rate())
+        self.progress.step += 1
+        self.progress.tokens += sum(map(len, group))
+        found = {"loss": outcome.choice_loss, "right": outcome.right.float().mean().item(), "pointed": outcome.pointed, "n": 1.0}
+        for name, value in found.items():
+            sums[name] = sums.get(name, 0.0) + value
+
+
+def parse() -> Settings:
+    on_gpu = torch.cuda.is_available()
+    parser = argparse.ArgumentParser(description="Train pagelift-nano.")
+    parser.add_argument("--run", type=Path, required=True, help="run folder; a run that is there is resumed")
+    parser.add_argument("--shape", choices=SHAPES, default="medium" if on_gpu else "small")
+    parser.add_argument("--tokens", type=int, default=65536 if on_gpu else 2048, help="tokens of a batch")
+    parser.add_argument(
+        "--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2) if on_gpu else 0, help="processes that make documents"
+    )
+    parser.add_argument("--threads", type=int, default=2, help="of the CPU")
+    parser.add_argument("--cooldown", type=int, default=0, help="last steps, at a falling learning rate")
+    parser.add_argument("--steps", type=int, default=0, help="stop after so many steps; 0: never")
+    parser.add_argument("--save-s", type=float, default=240.0, help="seconds between two checkpoints")
+    parser.add_argument("--check-s", type=float, default=420.0 if not on_gpu else 45.0, help="seconds between two checks")
+    parser.add_argument("--checked", type=int, default=96 if not on_gpu else 384, help="documents of a check")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    return Settings(*(getattr(given, name) for name in Settings.__slots__))
+
+
+def main() -> None:
+    settings = parse()
+    settings.run.mkdir(parents=True, exist_ok=True)
+    handlers = [logging.FileHandler(settings.run / "train.log"), logging.StreamHandler()]
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", handlers=handlers)
+    Run(settings).train()
+
+
+if __name__ == "__main__":
+    main()
