@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn_answers import accepts, draw, text_of, tokens_of, validates, vocabulary
 
-from decoding.answers import accepts, draw, text_of, tokens_of, validates, vocabulary
 from pagelift.core import ConfigError, EngineError, SchemaRefused
 from pagelift.decoding import Grammar, JsonStyle, compile_grammar, unpack_mask
 from pagelift.schema import Schema

@@ -4,6 +4,7 @@ from pagelift.decoding.constraint import Allowed, Constraint, unpack_mask
 from pagelift.decoding.drafts import Codec, Drafter, Proposal
 from pagelift.decoding.grammar import Grammar, compile_grammar
 from pagelift.decoding.partial import Partial, parse_partial
+from pagelift.decoding.regeneration import Finished, Generate, finish_answer
 from pagelift.decoding.sampling import Sampling, Token, sample
 from pagelift.decoding.style import GrammarLimits, JsonStyle
 from pagelift.decoding.vocabulary import TextTokenizer, Vocabulary
@@ -13,6 +14,8 @@ __all__ = [
     "Codec",
     "Constraint",
     "Drafter",
+    "Finished",
+    "Generate",
     "Grammar",
     "GrammarLimits",
     "JsonStyle",
@@ -23,6 +26,7 @@ __all__ = [
     "Token",
     "Vocabulary",
     "compile_grammar",
+    "finish_answer",
     "parse_partial",
     "sample",
     "unpack_mask",

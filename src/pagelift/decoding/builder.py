@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 from pagelift.core import Json
-from pagelift.decoding.scalar_values import fixed_values, number_values, plain_string, string_values
-from pagelift.decoding.values import Anything, ArrayValue, Choice, Fixed, Member, ObjectValue, Option, Scalar
+from pagelift.decoding.scalar_values import excluding, fixed_values, number_values, plain_string, string_values
+from pagelift.decoding.values import Anything, ArrayValue, Choice, Fixed, Member, ObjectValue, Option, Pattern, Scalar
 from pagelift.schema import keywords as kw
 from pagelift.schema.coercion import is_unicode
 from pagelift.schema.shaping import Leaves, Shaper, entry_schema
@@ -17,6 +18,7 @@ from pagelift.schema.view import Flat, Views, admitted_types
 MAX_WAYS = 200
 """Alternatives of one place; where there are more, what they have in common is written."""
 ANY_DEPTH = 3
+_TESTS = ("not", "if", "then", "else")
 MAX_COUNT = 100_000
 _KEY = plain_string(1, 100)
 
@@ -77,10 +79,12 @@ class ValueBuilder:
         return [*([Fixed(tuple(fixed))] if fixed else []), *options]
 
     def _way(self, way: Flat) -> list[Option]:
-        types = frozenset(self._types(way))
+        denied, not_types = _denied(way)
+        types = frozenset(self._types(way)) - not_types
         listed = fixed_values(way, types, self.leaves.scalar(way))
         if listed is not None:
-            return [Fixed(tuple(v for v in listed.values if _writable(v)))]
+            listed = Fixed(tuple(v for v in listed.values if _writable(v)))
+            return [self._verified(listed, way)]
         if types >= {"object", "array", "string", "number"} and not _shaped(way):
             return [Anything(ANY_DEPTH)]
         options: list[Option] = []
@@ -95,11 +99,22 @@ class ValueBuilder:
         if "array" in types:
             options.append(self._array(way))
         if "object" in types:
-            options.append(self._object(way))
-        return options
+            options += self._object(way)
+        if denied:
+            options = [excluding(option, denied) if isinstance(option, Fixed | Pattern) else option for option in options]
+        return [self._verified(option, way) if isinstance(option, Fixed) else option for option in options]
+
+    def _verified(self, option: Fixed, way: Flat) -> Fixed:
+        """Fixed values without those that `not` or `if` refuse, as far as these refer to nothing else."""
+        parts = [found for part in _parts(way) if (found := {k: v for k, v in part.items() if k in _TESTS})]
+        if not parts or '"$ref"' in json.dumps(parts):
+            return option
+        validator = self.leaves.compile({"allOf": parts})
+        return Fixed(tuple(v for v in option.values if validator.is_valid(v)))
 
     def _types(self, way: Flat) -> tuple[str, ...]:
-        types = admitted_types(way) or tuple(kw.ALL_TYPES)
+        found = admitted_types(way)
+        types = tuple(kw.ALL_TYPES) if found is None else found
         for part in way.get("allOf", ()):
             if isinstance(part, dict) and "type" in part:
                 types = tuple(t for t in types if t in kw.type_list(part["type"]) or (t == "integer" and "number" in part["type"]))
@@ -109,29 +124,41 @@ class ValueBuilder:
         rest = way.get("items", True)
         prefix = way.get("prefixItems", rest if isinstance(rest, list) else [])
         beyond = entry_schema(way, len(prefix))
+        among, count = way.get("contains"), int(way.get("minContains", 1))
+        held = among is not None and count > 0 and beyond is not False
         most = int(way["maxItems"]) if way.get("maxItems", MAX_COUNT) < MAX_COUNT else None
         return ArrayValue(
             first=[self._choice(sub) for sub in prefix][:most],
             rest=None if beyond is False else self._choice(beyond),
-            least=min(int(way.get("minItems", 0)), MAX_COUNT),
+            least=max(min(int(way.get("minItems", 0)), MAX_COUNT), len(prefix) if held else 0),
             most=most if beyond is not False else min(len(prefix), len(prefix) if most is None else most),
+            among=self._choice(self.views.both(beyond, among)) if held else None,
+            count=count if held else 0,
         )
 
-    def _object(self, way: Flat) -> ObjectValue:
+    def _object(self, way: Flat) -> list[ObjectValue]:
+        """The object of a way, none where its demands contradict each other."""
         properties = way.get("properties", {})
         required = set(way.get("required", ()))
         names = [n for n in (*properties, *(n for n in way.get("required", ()) if n not in properties)) if is_unicode(n)]
         member = Shaper(self.views, self.leaves).member
         members = [Member(name, self._choice(member(way, name)), name in required) for name in names]
         most = int(way["maxProperties"]) if way.get("maxProperties", MAX_COUNT) < MAX_COUNT else None
-        extra = self._extra(way, bool(names))
-        return ObjectValue(
+        least = int(way.get("minProperties", 0))
+        extra = self._extra(way, bool(names) and least <= len(names))
+        together = [frozenset(part["not"]["required"]) for part in _parts(way) if _only_required(part.get("not"))]
+        if any(names <= required for names in together) or (most is not None and most < len(required)):
+            return []
+        one = ObjectValue(
             members=members,
             extra=extra,
-            min_extra=max(0, int(way.get("minProperties", 0)) - len(members)) if extra else 0,
+            min_extra=max(0, least - len(members)) if extra else 0,
             max_extra=None if most is None else max(0, most - len(members)),
-            sparse=most is not None and most < len(members),
+            least=least,
+            most=most,
+            apart=together,
         )
+        return [one]
 
     def _extra(self, way: Flat, named: bool) -> list[tuple[Scalar, Choice]]:
         """Keys besides the listed ones. Where properties are listed and others merely not forbidden, there are none."""
@@ -150,6 +177,27 @@ class ValueBuilder:
                 return listed
             return next(string_values(view), _KEY)
         return _KEY
+
+
+def _parts(way: Flat) -> list[Flat]:
+    """The keywords of a way, and those that could not be merged into it."""
+    return [way, *(part for part in way.get("allOf", ()) if isinstance(part, dict))]
+
+
+def _only_required(schema: Json) -> bool:
+    return isinstance(schema, dict) and set(schema) == {"required"} and bool(schema["required"])
+
+
+def _denied(way: Flat) -> tuple[list[Json], frozenset[str]]:
+    """The values and types that `not` takes away, where it says no more than that."""
+    values: list[Json] = []
+    types: frozenset[str] = frozenset()
+    for part in _parts(way):
+        inner = part.get("not")
+        if isinstance(inner, dict) and len(inner) == 1:
+            values += inner.get("enum", [inner["const"]] if "const" in inner else [])
+            types |= frozenset(kw.type_list(inner["type"])) if "type" in inner else frozenset()
+    return values, types | (frozenset(("integer",)) if "number" in types else frozenset())
 
 
 def _shaped(way: Flat) -> bool:

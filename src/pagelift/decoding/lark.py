@@ -27,9 +27,9 @@ class LarkWriter:
     _inner: dict[int, Choice] = field(default_factory=dict)
     _pending: list[tuple[str, Choice | Anything, int]] = field(default_factory=list)
 
-    def write(self, root: Choice, before: str = "", after: str = "") -> str:
-        """The grammar of one value, between two fixed texts."""
-        parts = [_literal(before)] * bool(before) + [self._place(root, 0)] + [_literal(after)] * bool(after)
+    def write(self, root: Choice, level: int = 0, before: str = "", after: str = "") -> str:
+        """The grammar of one value, between two fixed texts. level: containers around it."""
+        parts = [_literal(before)] * bool(before) + [self._place(root, level)] + [_literal(after)] * bool(after)
         self._add("start", " ".join(parts))
         while self._pending:
             name, place, level = self._pending.pop()
@@ -79,7 +79,7 @@ class LarkWriter:
         if isinstance(option, ByGuidance):
             return self._rule(f"%json {option.schema}")
         if isinstance(option, Pattern):
-            return self._terminal(" & ".join(f"/{pattern.replace('/', chr(92) + '/')}/" for pattern in option.patterns))
+            return self._terminal(" & ".join([*map(_regex, option.patterns), *(f"~{_regex(p)}" for p in option.without)]))
         written = [_literal(self.style.write(value, level)) for value in option.values]
         if len(written) <= MAX_INLINE or any(isinstance(v, dict | list) for v in option.values):
             return " | ".join(written)
@@ -137,7 +137,10 @@ class LarkWriter:
         places = [self._place(place, level + 1) for place in value.first]
         rest = self._place(value.rest, level + 1) if value.rest is not None else ""
         body = ""
-        if rest:
+        if value.among is not None and rest:
+            body = self._containing(rest, self._place(value.among, level + 1), value.count, between)
+            body = f"{between} {body}" if places else body
+        elif rest:
             least, most = max(0, value.least - len(places)), None if value.most is None else max(0, value.most - len(places))
             if places:
                 body = _repeated(f"{between} {rest}", least, most)
@@ -146,7 +149,12 @@ class LarkWriter:
         for i in reversed(range(len(places))):
             body = f"{between if i else ''} {places[i]} {body}".strip()
             body = f"({body})?" if i >= value.least and i else body
-        return self._bracketed("[", body, "]", level, optional=value.least == 0)
+        return self._bracketed("[", body, "]", level, optional=value.least == 0 and value.among is None)
+
+    def _containing(self, rest: str, among: str, count: int, between: str) -> str:
+        """Entries with `count` of a kind among them."""
+        further = f"(({between} {rest})* {between} {among}){{{count - 1}}}" if count > 1 else ""
+        return f"({rest} {between})* {among} {further} ({between} {rest})*"
 
     def _bracketed(self, opening: str, body: str, closing: str, level: int, optional: bool) -> str:
         if not body:
@@ -171,6 +179,10 @@ def _repeated(body: str, least: int, most: int | None) -> str:
     if most is None:
         return f"({body})*" if least == 0 else f"({body}){{{least},}}"
     return f"({body})?" if (least, most) == (0, 1) else f"({body}){{{least},{most}}}"
+
+
+def _regex(pattern: str) -> str:
+    return "/" + pattern.replace("/", "\\/") + "/"
 
 
 def _literal(text: str) -> str:

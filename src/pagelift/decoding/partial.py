@@ -68,6 +68,14 @@ def parse_partial(text: str) -> Partial:
     )
 
 
+def value_spans(text: str) -> dict[str, tuple[int, int]]:
+    """Where each complete value stands in a JSON text, by JSON Pointer: begin and end, in characters."""
+    reader = _Reader(text)
+    with contextlib.suppress(_CutOff):
+        reader.read(reader.root, 0, "", 0)
+    return reader.spans
+
+
 class _CutOff(Exception):
     """The text ends, or goes wrong, here."""
 
@@ -83,11 +91,12 @@ class _Reader:
         self.open: list[str] = []
         self.unfinished: str | None = None
         self.fragment = ""
+        self.spans: dict[str, tuple[int, int]] = {}
 
     def read(self, into: Any, key: str | int, pointer: str, depth: int) -> None:
         """Read one value and put it at `key` of `into` (a list grows). Raises _CutOff."""
         self._space()
-        start = self.text[self.at : self.at + 1]
+        begin, start = self.at, self.text[self.at : self.at + 1]
         if start in ("{", "[") and start and depth < MAX_DEPTH:
             self.at += 1
             self.reached.append(pointer)
@@ -99,6 +108,7 @@ class _Reader:
         else:
             _put(into, key, self._scalar(start, pointer, depth))
             self.reached.append(pointer)
+        self.spans[pointer] = (begin, self.at)
 
     def _space(self) -> None:
         match = _SPACE.match(self.text, self.at)

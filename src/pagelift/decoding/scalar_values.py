@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 import llguidance
 
 from pagelift.core import Json
+from pagelift.decoding.format_patterns import FORMAT_PATTERNS
 from pagelift.decoding.number_patterns import NumberRange, number_patterns
 from pagelift.decoding.values import ByGuidance, Fixed, Pattern, Scalar
 from pagelift.schema import keywords as kw
-from pagelift.schema.view import Flat
+from pagelift.schema.view import Flat, same
 
 MAX_COUNTED = 20_000
 """Longer limits of strings are checked at the end; the document's own limit is far below."""
@@ -22,7 +24,7 @@ MAX_COUNTED = 20_000
 CHARACTER = r"""([^"\\\x00-\x1F\x7F]|\\["\\nt])"""
 """One character of a string: unescaped Unicode, no control characters but escaped line breaks and tabs."""
 
-GUIDANCE_FORMATS = frozenset("date-time time date duration email hostname ipv4 ipv6 uuid uri".split())
+GUIDANCE_FORMATS = frozenset(("ipv6",))
 _OPTIONS = {"whitespace_flexible": False, "json_allowed_escapes": 'nt"\\'}
 
 
@@ -34,7 +36,13 @@ def string_values(way: Flat) -> Iterator[Scalar]:
     if most is not None and most < least:
         return
     patterns = tuple(dict.fromkeys(part["pattern"] for part in parts if "pattern" in part))
-    format_name = next((part["format"] for part in parts if part.get("format") in GUIDANCE_FORMATS), None)
+    formats = [part["format"] for part in parts if "format" in part]
+    known = [f'"{FORMAT_PATTERNS[name]}"' for name in formats if name in FORMAT_PATTERNS]
+    if known and not patterns:
+        counted = plain_string(least, most).patterns if least or most is not None else ()
+        yield Pattern((*dict.fromkeys(known), *counted))
+        return
+    format_name = next((name for name in formats if name in GUIDANCE_FORMATS), None)
     for given in _guided(patterns, format_name, least, most):
         if usable(given):
             yield ByGuidance(given)
@@ -94,6 +102,24 @@ def _tightened(bounds: NumberRange, part: Flat) -> NumberRange:
     low = max((end for end in lows if end[0] is not None), default=(None, False))
     high = min(((v, not is_open) for v, is_open in highs if v is not None), default=(None, True))
     return NumberRange(low[0], high[0], low[1], not high[1])
+
+
+def excluding(option: Scalar, values: Sequence[Json]) -> Scalar:
+    """The same scalars without `values`; a string whose pattern is left to llguidance stays as it is."""
+    if isinstance(option, Fixed):
+        return Fixed(tuple(v for v in option.values if not any(same(v, other) for other in values)))
+    if isinstance(option, Pattern):
+        return Pattern(option.patterns, (*option.without, *(_exactly(v) for v in values if isinstance(v, str | int | float))))
+    return option
+
+
+def _exactly(value: str | float) -> str:
+    """An expression of the ways in which a grammar writes this value."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return re.escape(json.dumps(value, ensure_ascii=False))
+    whole, _, fraction = format(Decimal(repr(value)), "f").partition(".")
+    fraction = fraction.rstrip("0")
+    return re.escape(f"{whole}.{fraction}") + "0*" if fraction else rf"{re.escape(whole)}(\.0+)?"
 
 
 def fixed_values(way: Flat, types: frozenset[str], validator: Any) -> Fixed | None:

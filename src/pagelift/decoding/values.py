@@ -18,9 +18,10 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """JSON text that matches all these regular expressions in full."""
+    """JSON text that matches all of `patterns` in full, and none of `without`; both are regular expressions."""
 
     patterns: tuple[str, ...]
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +65,38 @@ class Member:
 class ObjectValue:
     """An object. members: in order. extra: further keys with their values. min_extra, max_extra: how many of these.
 
-    sparse: not all members may be there at once, so those that are not required may be left out.
+    least, most: how many keys in all. apart: sets of members that may not all be there at once.
     """
 
     members: list[Member] = field(default_factory=list)
     extra: list[tuple[Scalar, Choice]] = field(default_factory=list)
     min_extra: int = 0
     max_extra: int | None = None
-    sparse: bool = False
+    least: int = 0
+    most: int | None = None
+    apart: list[frozenset[str]] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
 class ArrayValue:
-    """An array. first: the places of the first entries. rest: all others, None when there are none."""
+    """An array. first: the places of the first entries. rest: all others, None when there are none.
+
+    among, count: so many entries of this kind must be among the others (`contains`).
+    """
 
     first: list[Choice] = field(default_factory=list)
     rest: Choice | None = None
     least: int = 0
     most: int | None = None
+    among: Choice | None = None
+    count: int = 0
 
     @property
     def needed(self) -> list[Choice]:
         """The places that every such array has."""
         named = self.first[: self.least]
-        return [*named, self.rest] if self.least > len(self.first) and self.rest is not None else named
+        others = [self.rest] if self.least > len(self.first) and self.rest is not None else []
+        return [*named, *others, *([self.among] if self.among is not None else [])]
 
 
 Option: TypeAlias = Scalar | Anything | ObjectValue | ArrayValue
@@ -109,16 +118,29 @@ def settle(root: Choice, choices: list[Choice], write_optional: bool) -> None:
                 _cut(option)
     _fillable(choices)
     for value in (option for choice in choices for option in choice.options if isinstance(option, ObjectValue)):
+        crowded = value.most is not None and value.most < len(value.members)
         for member in value.members:
             plain = not any(isinstance(option, ObjectValue) for option in member.value.options)
-            written = member.value.fillable and (write_optional or plain) and not value.sparse
-            member.skippable = not (member.required or written)
+            written = member.value.fillable and (write_optional or plain)
+            free = crowded or any(member.name in names for names in value.apart)
+            member.skippable = not member.required and (free or not written)
     _break_loops(root)
+    for value in _objects(root):
+        _enough(value)
+
+
+def _enough(value: ObjectValue) -> None:
+    """Keep as many members, first ones first, as the object has to have."""
+    lacking = value.least - value.min_extra - sum(not member.skippable for member in value.members)
+    for member in [m for m in value.members if m.skippable and not any(m.name in names for names in value.apart)]:
+        if lacking > 0 and not any(_inside(member.value)):
+            member.skippable = False
+            lacking -= 1
 
 
 def _option_possible(option: Option) -> bool:
     if isinstance(option, ObjectValue):
-        enough = option.min_extra == 0 or any(value.possible for _, value in option.extra)
+        enough = any(value.possible for _, value in option.extra) or sum(m.value.possible for m in option.members) >= option.least
         return enough and all(m.value.possible for m in option.members if m.required)
     if isinstance(option, ArrayValue):
         return (option.most is None or option.least <= option.most) and all(place.possible for place in option.needed)

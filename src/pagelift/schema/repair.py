@@ -152,7 +152,7 @@ class Repair:
         """`given` (the value at `path`, or MISSING) read as each of the alternatives that the schema has for it."""
         if not isinstance(value, dict | list):
             return
-        view = self.shaper.views.flat(self._schema_at(path))
+        view = self.shaper.views.flat(self.schema_at(path))
         ways = self.shaper.views.alternatives(view)
         for way in ways[:MAX_TRIES] if len(ways) > 1 else ():
             fitted = self._quietly(given, way)
@@ -163,7 +163,7 @@ class Repair:
                 yield [(path, {n: v for n, v in fitted.items() if n in way.get("required", ()) or has_content(v)})]
 
     def _empty(self, path: Path) -> Any:
-        return self._quietly(MISSING, self._schema_at(path))
+        return self._quietly(MISSING, self.schema_at(path))
 
     def _quietly(self, value: Any, schema: Json) -> Any:
         """Shape without leaving a trace; MISSING when something required cannot be filled."""
@@ -174,10 +174,11 @@ class Repair:
         return MISSING if failed else fitted
 
     def _required(self, path: Path) -> set[str]:
-        way = self._way(self._schema_at(path), lookup(self.data, path))
+        way = self._way(self.schema_at(path), lookup(self.data, path))
         return set(way.get("required", ()))
 
-    def _schema_at(self, path: Path) -> Json:
+    def schema_at(self, path: Path) -> Json:
+        """The schema of the value at `path`, by the alternatives that fit the data around it best."""
         schema, value = self.schema, self.data
         for token in path:
             way = self._way(schema, value)
