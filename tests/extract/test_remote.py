@@ -54,7 +54,7 @@ def test_the_same_result_as_of_a_local_model(pdf: Pdf) -> None:
     assert result.fields["/total"].raw == "1.234,50"
     assert all(field.confidence == pytest.approx(2.718281828**-0.1) for field in result.fields.values())
     assert (result.metadata["model"], result.metadata["constraint"], result.metadata["prompt_tokens"]) == ("lift", "json_schema", 100)
-    assert result.warnings == ()
+    assert result.warnings == ("/rows: 2 entries were given, but only 1 are seen on the pages; the others may be made up",)
 
 
 def test_the_request_is_what_servers_of_lift_expect(pdf: Pdf) -> None:

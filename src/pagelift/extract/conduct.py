@@ -17,6 +17,7 @@ from pagelift.extract.plan import Plan, make_plan
 from pagelift.extract.questions import Asker, Question, SeenPage
 from pagelift.extract.reading import Reading, read
 from pagelift.extract.readings import Rows, Tree, grow, unfold
+from pagelift.extract.row_counts import count_in_tables, count_rows
 from pagelift.schema.keywords import join
 
 if TYPE_CHECKING:
@@ -58,8 +59,17 @@ def carry_out(plan: Plan, asker: Asker, budget: Budget) -> Proposal:
     if cuts:
         metadata["truncated"] = True
         warnings.append(f"truncated: the model's answer was cut off at {', '.join(cuts)}; what it did not come to is null, not attempted")
+    metadata |= _check_rows(plan, data, fields, warnings)
     metadata["plan"] = plan.to_dict() | {"answers": sum(len(reading.replies) for _, reading in readings)}
     return Proposal(data, fields, tuple(dict.fromkeys(warnings)), metadata)
+
+
+def _check_rows(plan: Plan, data: Json, fields: Mapping[str, Field], warnings: list[str]) -> dict[str, Json]:
+    """Entries of lists against rows on the pages, for the metadata; differences become warnings."""
+    contents = [page.content for page in plan.pages]
+    counts = [*count_rows(data, fields, contents), *count_in_tables(data, contents, plan.schema)]
+    warnings += [count.warning for count in counts if count.given != count.seen]
+    return {"rows": {count.pointer: {"given": count.given, "seen": count.seen} for count in counts}} if counts else {}
 
 
 def _read_all(questions: Sequence[Question], asker: Asker, budget: Budget) -> list[Reading]:
