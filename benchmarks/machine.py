@@ -57,14 +57,17 @@ def processors() -> int:
 
 
 def limits() -> dict[str, float]:
-    """bandwidth_gbs (reading memory, all cores) and matmul_gflops (bfloat16 products where the machine has them), as doctor measures
-    them; through NumPy (float32 products) where our extension is not installed."""
+    """What `pagelift doctor` measures: bandwidth_gbs (reading memory, all cores), matmul_gflops (bfloat16 products, float32 where the
+    machine has no others) and int8_gops (0 without instructions for it). Through NumPy where our extension is not installed."""
     try:
         from pagelift.backends import cpu
-
-        return {"bandwidth_gbs": cpu.measure_bandwidth_gbs(), "matmul_gflops": cpu.measure_matmul_gflops("bf16")}
-    except (ImportError, AttributeError):
-        return {"bandwidth_gbs": numpy_bandwidth_gbs(), "matmul_gflops": numpy_matmul_gflops()}
+    except ImportError:
+        return {"bandwidth_gbs": numpy_bandwidth_gbs(), "matmul_gflops": numpy_matmul_gflops(), "int8_gops": 0.0}
+    return {
+        "bandwidth_gbs": cpu.measure_bandwidth_gbs(),
+        "matmul_gflops": cpu.measure_matmul_gflops("bf16") or cpu.measure_matmul_gflops("f32"),
+        "int8_gops": cpu.measure_matmul_gflops("int8"),
+    }
 
 
 def run_limits(wrap: Sequence[str] = ()) -> dict[str, float]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ASKED = ("prefill_tps", "decode_tps", "bandwidth_gbs", "matmul_gflops", "weight_bytes_per_token", "load_s", "peak_gb")
-LIMITS = {"bandwidth_gbs": 25.0, "matmul_gflops": 1500.0}
+LIMITS = {"bandwidth_gbs": 25.0, "matmul_gflops": 1500.0, "int8_gops": 3000.0}
 
 
 def test_speed_prints_one_json_object(scripts, tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
