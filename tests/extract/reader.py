@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagelift.core import Box, PageContent, Word
-from pagelift.extract.questions import Question, Reply
+from pagelift.extract.questions import Question, Reply, SeenPage
 from pagelift.schema.nodes import Array, Object
 
 LINE_PT = 14.0
@@ -76,7 +76,7 @@ class Reader:
     def text_tokens(self, text: str) -> int:  # noqa: ARG002
         return 10
 
-    def picture_tokens(self, width_px: int, height_px: int) -> int:  # noqa: ARG002
+    def page_tokens(self, page: SeenPage) -> int:  # noqa: ARG002
         return 100
 
     def prompt_text(self, question: Question) -> str:  # noqa: ARG002

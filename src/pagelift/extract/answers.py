@@ -15,6 +15,8 @@ from pagelift.core import InvalidOutput, Json
 from pagelift.decoding import parse_partial
 
 BLANKS = " \t\n\r"
+UNKNOWN = 0.5
+"""The confidence where nothing tells how sure a model was."""
 STARTS = '{["-0123456789tfn'
 """What JSON begins with."""
 DIGITS = 15

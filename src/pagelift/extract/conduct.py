@@ -13,6 +13,7 @@ from pagelift.core import Budget, EngineError, Field, Json, Proposal
 from pagelift.evidence.align import align
 from pagelift.extract.evidence import answered_fields
 from pagelift.extract.merge import Border, drop_repeated, merge
+from pagelift.extract.metadata import summed
 from pagelift.extract.plan import Plan, make_plan
 from pagelift.extract.questions import Asker, Question, SeenPage
 from pagelift.extract.reading import Reading, read
@@ -137,15 +138,3 @@ def _put(tree: Tree | None, steps: Sequence[str], evidence: Field) -> Tree:
 
 def _name(step: str) -> str:
     return step.replace("~1", "/").replace("~0", "~")
-
-
-def summed(parts: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
-    """Counts and times of several answers together; of other things the first, of sizes in memory the largest."""
-    total: dict[str, Json] = {}
-    for part in parts:
-        for name, value in part.items():
-            if name not in total or isinstance(value, str | bool):
-                total.setdefault(name, value)
-            elif isinstance(value, int | float):
-                total[name] = max(total[name], value) if name.endswith("_bytes") else round(total[name] + value, 4)
-    return total

@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from pagelift.core import EngineError, ExtractionError, Json
-from pagelift.decoding import Grammar, GrammarLimits, JsonStyle, Sampling, Vocabulary, compile_grammar
+from pagelift.decoding import Grammar, GrammarLimits, JsonStyle, Sampling, compile_grammar
 from pagelift.extract.prompts import extraction_prompt, part_notes
 from pagelift.extract.questions import Question, Reply, SeenPage
-from pagelift.extract.words_prompt import words_prompt
+from pagelift.extract.regenerate import corrected
+from pagelift.extract.words_prompt import page_pieces, words_prompt
 from pagelift.layout import extract_pages
+from pagelift.models.pictures import picture_size
 
 if TYPE_CHECKING:
     from pagelift.runtime import LoadedModel
@@ -25,15 +27,13 @@ SPARE_ROWS, SPARE_CHARACTERS = 16, 256
 class LocalAsker:
     """Asks a loaded model, one question after the other; the grammar of the schema is always on.
 
-    vocabulary: of the model; it keeps the grammars. template: None for the prompt with the words of the pages.
-    answer_tokens: the longest answer. style: how its JSON is laid out.
+    template: None for the prompt with the words of the pages. answer_tokens: the longest answer. style: how its JSON is laid out.
     """
 
     concurrency = 1
 
-    def __init__(self, model: LoadedModel, vocabulary: Vocabulary, template: str | None, answer_tokens: int, style: JsonStyle) -> None:
+    def __init__(self, model: LoadedModel, template: str | None, answer_tokens: int, style: JsonStyle) -> None:
         self._model = model
-        self._vocabulary = vocabulary
         self._template = template
         self._sampling = Sampling(max_tokens=answer_tokens)
         self._style = style
@@ -51,14 +51,15 @@ class LocalAsker:
     def text_tokens(self, text: str) -> int:
         return len(self._model.tokenizer.encode(text))
 
-    def picture_tokens(self, width_px: int, height_px: int) -> int:
-        from pagelift.models.pictures import picture_size
-
+    def page_tokens(self, page: SeenPage) -> int:
         if self._model.processor is None:
             raise EngineError(f"{self._model.name} is a text-only checkpoint; it cannot read pages")
         settings = self._model.processor.image
-        height, width = picture_size(height_px, width_px, settings) if settings.resize else (height_px, width_px)
-        return height * width // settings.factor**2
+        width, height = page.size_px
+        if settings.resize:
+            height, width = picture_size(height, width, settings)
+        words = 0 if self._template is not None else self.text_tokens("".join(piece.text for piece in page_pieces([page.content])))
+        return height * width // settings.factor**2 + words
 
     def ask(self, question: Question) -> Reply:
         """The answer. The grammar is compiled and drafts are made while the pages are drawn. Raises SchemaRefused, EngineError."""
@@ -74,10 +75,11 @@ class LocalAsker:
         metadata: dict[str, Json] = {**answer.metadata, "grammar_wait_s": round(waited_s, 4)}
         if grammar.compiled.notes:
             metadata["grammar_notes"] = list(grammar.compiled.notes)
-        return Reply(answer.text, answer.finish_reason == "length", pieces, metadata)
+        reply = Reply(answer.text, answer.finish_reason == "length", pieces, metadata)
+        return corrected(reply, grammar, self._model, prompt, self._sampling)
 
     def _grammar(self, question: Question) -> Grammar:
-        return compile_grammar(question.schema, self._vocabulary, self._style, answer_limits(question.pages))
+        return compile_grammar(question.schema, self._model.vocabulary, self._style, answer_limits(question.pages))
 
 
 def answer_limits(pages: Sequence[SeenPage]) -> GrammarLimits:

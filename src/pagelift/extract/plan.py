@@ -56,7 +56,7 @@ def make_plan(pages: Sequence[SeenPage], schema: Schema, asker: Asker, budget: B
     limit = budget.prompt_tokens
     if asker.context is not None:
         limit = max(1, min(limit, asker.context - budget.answer_tokens if asker.context > 2 * budget.answer_tokens else asker.context // 2))
-    sizes = [asker.picture_tokens(*page.size_px) for page in pages]
+    sizes = [asker.page_tokens(page) for page in pages]
     windows = page_windows(sizes, max(1, limit - text), budget.overlap_pages)
     tokens = tuple(text + sum(sizes[k] for k in window) for window in windows)
     return Plan(tuple(pages), schema, tuple(windows), tuple(groups), tokens, limit)

@@ -41,8 +41,16 @@ MIN_AREA_PX = 1408 * 28
 
 
 def extraction_prompt(schema: Json, template: str, notes: Sequence[str] = ()) -> str:
-    """`template` with the schema as given, as JSON indented by two spaces, in the place of {schema}; notes become further lines."""
-    return "\n".join([template.replace(PLACE, json.dumps(schema, indent=2)), *notes])
+    """`template` with the schema as given, as JSON indented by two spaces, in the place of {schema}; notes become further lines.
+
+    Names of special tokens in schema and notes are taken apart, so that no text can end its turn.
+    """
+    return "\n".join([template.replace(PLACE, harmless(json.dumps(schema, indent=2))), *map(harmless, notes)])
+
+
+def harmless(text: str) -> str:
+    """Text of a document or a schema, which must not turn into special tokens."""
+    return text.replace("<|", "< |")
 
 
 def part_notes(numbers: Sequence[int], page_count: int | None, after: Mapping[str, Sequence[Json]]) -> list[str]:

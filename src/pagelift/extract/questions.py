@@ -93,8 +93,8 @@ class Asker(Protocol):
         """About how many tokens a text takes."""
         ...
 
-    def picture_tokens(self, width_px: int, height_px: int) -> int:
-        """How many tokens a picture takes."""
+    def page_tokens(self, page: SeenPage) -> int:
+        """About how many tokens a page takes."""
         ...
 
     def prompt_text(self, question: Question) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pagelift.core import Budget, Json
-from pagelift.extract.answers import Cut, Step, confidences, inexact_numbers, parse_answer, parse_cut, value_spans
+from pagelift.extract.answers import UNKNOWN, Cut, Step, confidences, inexact_numbers, parse_answer, parse_cut, value_spans
 from pagelift.extract.fields import empty_pointers, missing, restrict, weight
 from pagelift.extract.questions import Asker, Question, Reply
 from pagelift.schema.keywords import join
@@ -14,8 +14,6 @@ from pagelift.schema.nodes import Array, Node, Object
 
 SHOWN_ENTRIES = 3
 """So many entries that are known already are shown to the model when a list is continued."""
-UNKNOWN = 0.5
-"""The confidence where a server gives no log-probabilities."""
 
 
 @dataclass(slots=True)

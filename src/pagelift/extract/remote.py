@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pagelift.core import EngineError, InvalidOutput, Json, Proposal
 from pagelift.extract.conduct import extract_by_asking
 from pagelift.extract.prompts import extraction_prompt, part_notes, read_template
-from pagelift.extract.questions import Question, Reply
+from pagelift.extract.questions import Question, Reply, SeenPage
 from pagelift.extract.remote_protocol import CONSTRAINTS, chat_content, constraint_fields, reply_pieces, unwrapped
 from pagelift.extract.settings import RemoteServer
 
@@ -80,7 +80,8 @@ class RemoteAsker:
     def text_tokens(self, text: str) -> int:
         return len(text) // CHARACTERS_PER_TOKEN + 1
 
-    def picture_tokens(self, width_px: int, height_px: int) -> int:
+    def page_tokens(self, page: SeenPage) -> int:
+        width_px, height_px = page.size_px
         return max(1, round(width_px / TOKEN_SIDE_PX) * round(height_px / TOKEN_SIDE_PX))
 
     def ask(self, question: Question) -> Reply:

@@ -36,7 +36,7 @@ class VlmEngine:
         prompt: str | Path | None = None,
         style: JsonStyle | None = None,
     ) -> None:
-        from pagelift.decoding import JsonStyle, Vocabulary
+        from pagelift.decoding import JsonStyle
         from pagelift.runtime import load_model
 
         self._template: str | None
@@ -45,13 +45,12 @@ class VlmEngine:
         if prompt is None and wants_words(self.model.name):
             self._template, self._wording = None, WORDS_PROMPT
         self._style = style or JsonStyle()
-        self._vocabulary = Vocabulary(self.model.tokenizer, self.model.model.config.text.vocab_size)
 
     def extract(self, pages: Iterable[ReadablePage], schema: Schema, options: ExtractOptions) -> Proposal:
         """Values for all properties. Raises InvalidOutput, with the answer, when it is not JSON; EngineError, DocumentError."""
         from pagelift.extract.local import LocalAsker
 
-        asker = LocalAsker(self.model, self._vocabulary, self._template, options.budget.answer_tokens, self._style)
+        asker = LocalAsker(self.model, self._template, options.budget.answer_tokens, self._style)
         proposal = extract_by_asking(pages, schema, asker, options.budget)
         metadata = {"model": self.model.name, "backend": self.model.backend, "wording": self._wording}
         return Proposal(proposal.data, proposal.fields, proposal.warnings, metadata | dict(proposal.metadata))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pagelift.core import ConfigError, PageContent, WeightsError, Word
+from pagelift.extract.prompts import harmless
 from pagelift.layout.lines import PageLayout, analyse_page
 from pagelift.layout.squares import drawn_boxes
 from pagelift.schema import Schema
@@ -131,8 +132,3 @@ def _type(node: Scalar) -> str:
 def _described(kind: str, node: Node, path: str) -> str:
     about = " ".join((node.description or node.title).split())
     return harmless(f"{kind} {about} = {path}" if about else f"{kind} = {path}")
-
-
-def harmless(text: str) -> str:
-    """Text of a document or a schema, which must not turn into special tokens."""
-    return text.replace("<|", "< |")
