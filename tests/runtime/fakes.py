@@ -60,17 +60,18 @@ class FakeModel:
 
     def forward(self, step: Step) -> Array:
         self.steps.append(step)
-        self._past: list[tuple[int, ...]] = []
+        self._past: list[tuple[list[int], int]] = []
         for segment in step.batch.segments:
             memory = segment.cache.layers[0]
             for token in step.tokens[segment.rows]:
                 memory.tokens.append(int(token))
-                self._past.append(tuple(memory.tokens))
+                self._past.append((memory.tokens, len(memory.tokens)))
             segment.cache.advance(segment.length, segment.draft)
         return np.zeros((step.batch.rows, 1), np.float32)
 
     def logits(self, hidden: Array, rows: Indices, tokens: Indices | None = None) -> np.ndarray:  # noqa: ARG002
-        found = np.stack([self.next_logits(self._past[int(row)]) for row in rows]).astype(np.float32)
+        pasts = [self._past[int(row)] for row in rows]
+        found = np.stack([self.next_logits(tuple(tokens[:end])) for tokens, end in pasts]).astype(np.float32)
         self.asked.append((len(rows), found.shape[1] if tokens is None else len(tokens)))
         return found if tokens is None else found[:, tokens]
 

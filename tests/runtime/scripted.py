@@ -19,8 +19,11 @@ FOLDER = Path(__file__).parent.parent / "golden" / "document"
 def script(answer: list[int], vocabulary: int, logit: float = 5.0) -> Next:
     """Logits that give the tokens of `answer` behind any prompt that does not end with its beginning. logit: over 0 for the others."""
 
+    known = np.array(answer, np.int32).tobytes()
+
     def logits(past: tuple[int, ...]) -> np.ndarray:
-        place = next(k for k in range(min(len(past), len(answer) - 1), -1, -1) if list(past[len(past) - k :]) == answer[:k])
+        said = np.array(past[-len(answer) :], np.int32).tobytes()
+        place = next(k for k in range(min(len(past), len(answer) - 1), -1, -1) if said.endswith(known[: 4 * k]))
         row = np.zeros(vocabulary, np.float32)
         row[answer[place]] = logit
         return row

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagelift.decoding import Sampling
-from pagelift.models import load_config, text_positions
+from pagelift.backends import Ragged, installed_backends, open_backend
+from pagelift.decoding import Proposal, Sampling
+from pagelift.models import Model, Step, load_config, open_model, text_positions
 from pagelift.models.prompt import Prompt
 from pagelift.runtime import Runner, RuntimeSettings
 from pagelift.runtime.sequences import Sequence
 from pagelift.weights import Tokenizer
-from runtime.fakes import FOLDER, FakeModel, Guided, hashed, plain, spoken
+from runtime.fakes import FOLDER, FakeModel, Guided, constraint_stop, hashed, plain, spoken
 
 CONFIG, TOKENIZER = load_config(FOLDER), Tokenizer.load(FOLDER)
 VOCABULARY = CONFIG.text.vocab_size
@@ -111,3 +114,122 @@ def test_answers_are_those_of_plain_greedy_decoding(data: st.DataObject) -> None
         assert sequence.finish_reason == ("stop" if len(tokens) < sequence.limit or sequence.constraint.finished else "length")
         if speaks and sequence.finish_reason == "stop" and sequence.limit == 300:
             assert TOKENIZER.decode(tokens) == text
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_draws_do_not_depend_on_drafts(data: st.DataObject) -> None:
+    schema, pages = data.draw(SCHEMAS), data.draw(PAGES)
+    text = json.dumps(value_for(schema, data.draw), ensure_ascii=False)
+    model = FakeModel(CONFIG, spoken(TOKENIZER, text, VOCABULARY, STOP))
+    sampling = Sampling(data.draw(st.sampled_from([0.7, 2.0])), data.draw(st.sampled_from([1.0, 0.9])), data.draw(st.integers(0, 9)), 200)
+    answers = []
+    for rows, few in ((0, 0), (16, 64), (4, 9)):
+        runner = Runner(model, TOKENIZER.stop_tokens, RuntimeSettings(draft_rows=rows), TOKENIZER)
+        (sequence,) = run(runner, [(text_prompt(9), sampling, Guided(TOKENIZER, schema, few), [*pages, text])])
+        answers.append([(token.id, round(token.logprob, 5), token.forced) for token in sequence.output])
+    assert answers[0] == answers[1] == answers[2]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_an_answer_does_not_depend_on_when_others_come_and_go(data: st.DataObject) -> None:
+    schema = data.draw(SCHEMAS)
+    model = FakeModel(CONFIG, hashed(VOCABULARY))
+    sizes = data.draw(st.lists(st.integers(1, 60), min_size=2, max_size=5))
+    expected = [plain(model, text_prompt(size).tokens.tolist(), Guided(TOKENIZER, schema), 40) for size in sizes]
+    settings_ = RuntimeSettings(step_tokens=data.draw(st.sampled_from([512, 16, 5])), mixed_tokens=data.draw(st.sampled_from([256, 3])))
+    runner = Runner(model, TOKENIZER.stop_tokens, settings_, TOKENIZER)
+    sequences = []
+    for size in sizes:
+        sequences.append(runner.add(text_prompt(size), Sampling(max_tokens=40), Guided(TOKENIZER, schema)))
+        for _ in range(data.draw(st.integers(0, 12))):
+            runner.step()
+        if data.draw(st.booleans()):
+            gone = runner.add(text_prompt(7), Sampling(), Guided(TOKENIZER, schema))
+            runner.step()
+            runner.cancel(gone)
+    while runner.active:
+        runner.step()
+    assert [ids(sequence) for sequence in sequences] == expected
+
+
+@cache
+def opened(backend: str) -> Model:
+    return open_model(FOLDER, open_backend(backend))
+
+
+INVOICE = {
+    "type": "object",
+    "properties": {
+        "number": {"type": ["string", "null"], "maxLength": 30},
+        "total": {"type": ["integer", "null"], "maximum": 99999},
+        "paid": {"type": "boolean"},
+        "rows": {
+            "type": "array",
+            "maxItems": 3,
+            "items": as_object(["item", "price"], ({"type": "string", "maxLength": 9}, {"type": "integer", "maximum": 99})),
+        },
+    },
+    "required": ["number", "total", "paid", "rows"],
+    "additionalProperties": False,
+}
+
+
+class Oracle:
+    """Drafts what will be said, with a mistake after `right` bytes."""
+
+    def __init__(self, expected: list[int], right: int) -> None:
+        self._text = b"".join(map(TOKENIZER.token_bytes, expected))
+        self._right = right
+        self._said = 0
+
+    def token_bytes(self, index: int) -> bytes:
+        return TOKENIZER.token_bytes(index)
+
+    def extend(self, tokens: list[int]) -> None:
+        self._said += sum(len(TOKENIZER.token_bytes(token)) for token in tokens)
+
+    def propose(self, constraint: Guided, room: int) -> Proposal:  # noqa: ARG002
+        rest = self._text[self._said :]
+        text = (rest[: self._right] + b"1" + rest[self._right :]).decode(errors="ignore")
+        return Proposal(TOKENIZER, text, [len(text.encode())], [1.0])
+
+
+def one_by_one(model: Model, tokens: np.ndarray, constraint: Guided, most: int) -> list[int]:
+    """Masked greedy decoding on a real model, one token a pass."""
+    past, output = model.new_cache(), []
+    while len(output) < most and not constraint.finished:
+        step = Step(tokens, text_positions(past.length, len(tokens)), Ragged.of([(past, len(tokens), False)]))
+        logits = model.logits(model.forward(step), np.array([len(tokens) - 1]))[0]
+        allowed = np.unpackbits(constraint.allowed().mask.view(np.uint8), bitorder="little")[: len(logits)].astype(bool)
+        forced = constraint.forced()
+        token = int(forced[0]) if forced else int(np.where(allowed, logits, -np.inf).argmax())
+        if token == constraint_stop(constraint):
+            break
+        constraint.accept([token])
+        output.append(token)
+        tokens = np.array([token])
+    return output
+
+
+@pytest.mark.parametrize("backend", installed_backends())
+@pytest.mark.parametrize("size", [3, 40])
+def test_real_kernels_give_what_one_token_a_pass_gives(backend: str, size: int) -> None:
+    """On a checkpoint with random weights, with drafts that are partly right."""
+    model = opened(backend)
+    expected = one_by_one(model, text_prompt(size).tokens, Guided(TOKENIZER, INVOICE), 90)
+    runner = Runner(model, TOKENIZER.stop_tokens, RuntimeSettings(draft_rows=24), TOKENIZER)
+    sequences = []
+    for right in (0, 1, 5, 1000):
+        sequences.append(runner.add(text_prompt(size), Sampling(max_tokens=90), Guided(TOKENIZER, INVOICE)))
+        oracle = Oracle(expected, right)
+        oracle.extend([token.id for token in sequences[-1].output])
+        sequences[-1].drafter = oracle  # type: ignore[assignment]
+    while runner.active:
+        runner.step()
+    assert [ids(sequence) for sequence in sequences] == [expected] * 4
+    none, one, some, most = (sequence.counts for sequence in sequences)
+    assert none.accepted < none.drafted
+    assert 0 < one.accepted < one.drafted
+    assert len(expected) > none.passes > some.passes > most.passes
