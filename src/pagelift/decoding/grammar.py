@@ -13,6 +13,7 @@ import llguidance
 from pagelift.core import SchemaRefused
 from pagelift.decoding.builder import ValueBuilder
 from pagelift.decoding.constraint import Constraint
+from pagelift.decoding.guards import Guard
 from pagelift.decoding.lark import LarkWriter
 from pagelift.decoding.matching import GrammarConstraint
 from pagelift.decoding.style import GrammarLimits, JsonStyle
@@ -52,7 +53,7 @@ class Grammar:
 
     def constraint(self) -> Constraint:
         """The state at the beginning of an answer."""
-        return GrammarConstraint(self.compiled.matcher.deep_copy(), self.vocabulary)
+        return GrammarConstraint(self.compiled.matcher.deep_copy(), self.vocabulary, Guard(self.vocabulary, self.limits))
 
 
 def compile_grammar(schema: Schema, vocabulary: Vocabulary, style: JsonStyle = LINE, limits: GrammarLimits = NO_LIMITS) -> Grammar:

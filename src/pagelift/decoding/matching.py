@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pagelift.core import EngineError
 from pagelift.decoding.constraint import Allowed
+from pagelift.decoding.guards import Guard
 from pagelift.decoding.vocabulary import Vocabulary
 
 FEW = 4096
@@ -17,11 +18,12 @@ FEW = 4096
 
 
 class GrammarConstraint:
-    """`Constraint` over a matcher of llguidance."""
+    """`Constraint` over a matcher of llguidance and a guard, which narrows the choice where an answer would run on."""
 
-    def __init__(self, matcher: Any, vocabulary: Vocabulary, ended: int = 0) -> None:
+    def __init__(self, matcher: Any, vocabulary: Vocabulary, guard: Guard, ended: int = 0) -> None:
         self._matcher = matcher
         self._vocabulary = vocabulary
+        self._guard = guard
         self._ended = ended  # stop tokens that were accepted
 
     @property
@@ -37,12 +39,15 @@ class GrammarConstraint:
     def allowed(self) -> Allowed:
         words = -(-self._vocabulary.size // 32)
         if self.finished:
-            mask = np.zeros(words, np.uint32)
-            for token in self._vocabulary.stop_tokens:
-                mask[token // 32] |= np.uint32(1 << token % 32)
-        else:
-            mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)[:words]
-            self._check()
+            return _allowed(np.asarray(self._vocabulary.stop_tokens, np.int64), words)
+        mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)[:words]
+        self._check()
+        narrowing = self._guard.narrowing()
+        if narrowing:
+            ids = _ids(mask)
+            kept = self._guard.narrow(ids, narrowing)
+            if len(kept) < len(ids):
+                return _allowed(kept, words)
         return Allowed(mask, _few(mask))
 
     def accept(self, tokens: Sequence[int]) -> None:
@@ -51,7 +56,9 @@ class GrammarConstraint:
                 self._refuse(token, count)
             if token in self._vocabulary.stop_tokens:
                 self._ended += 1
-            elif not self._matcher.try_consume_tokens([token]):
+            elif self._matcher.try_consume_tokens([token]):
+                self._guard.accept(token)
+            else:
                 self._refuse(token, count)
 
     def _refuse(self, token: int, accepted: int) -> None:
@@ -60,35 +67,61 @@ class GrammarConstraint:
         raise EngineError(f"token {token} is not what the grammar allows here; only tokens from `allowed` can be accepted")
 
     def prefix(self, tokens: Sequence[int]) -> int:
-        if self._ended:
+        if self._ended or not tokens:
             return 0
-        stop = next((i for i, token in enumerate(tokens) if token in self._vocabulary.stop_tokens), len(tokens))
-        count = int(self._matcher.validate_tokens(list(tokens[:stop]))) if stop else 0
-        if count < stop or stop == len(tokens):
-            return count
-        ahead = self._matcher.deep_copy()
-        ahead.consume_tokens(list(tokens[:stop]))
-        return stop + int(bool(ahead.is_accepting()))
+        if len(tokens) == 1 and not self._guard.narrowing():
+            return self._plain_prefix(tokens)
+        ahead = self.copy()
+        for count, token in enumerate(tokens):
+            if ahead._guard.narrowing() and not ahead._admits(token):
+                return count
+            if not ahead._plain_prefix([token]):
+                return count
+            ahead.accept([token])
+        return len(tokens)
+
+    def _plain_prefix(self, tokens: Sequence[int]) -> int:
+        """Whether the next token could be accepted, whatever the guard says."""
+        if tokens[0] in self._vocabulary.stop_tokens:
+            return int(not self._ended and bool(self._matcher.is_accepting()))
+        return int(not self._ended and self._matcher.validate_tokens([tokens[0]]))
+
+    def _admits(self, token: int) -> bool:
+        return bool(self.allowed().mask[token // 32] >> np.uint32(token % 32) & 1)
 
     def rollback(self, count: int) -> None:
         taken = min(count, self._ended)
         self._ended -= taken
-        if count > taken and not self._matcher.rollback(count - taken):
-            raise EngineError(f"cannot take back {count} tokens: {self._matcher.get_error()}")
+        if count > taken:
+            self._guard.rollback(count - taken)
+            if not self._matcher.rollback(count - taken):
+                raise EngineError(f"cannot take back {count} tokens: {self._matcher.get_error()}")
 
     def copy(self) -> GrammarConstraint:
-        return GrammarConstraint(self._matcher.deep_copy(), self._vocabulary, self._ended)
+        return GrammarConstraint(self._matcher.deep_copy(), self._vocabulary, self._guard.copy(), self._ended)
 
     def _check(self) -> None:
         if self._matcher.is_error():
             raise EngineError(f"the grammar failed: {self._matcher.get_error()[:300]}")
 
 
+def _allowed(ids: npt.NDArray[np.int64], words: int) -> Allowed:
+    """These tokens alone."""
+    mask = np.zeros(words, np.uint32)
+    np.bitwise_or.at(mask, ids // 32, np.uint32(1) << (ids % 32).astype(np.uint32))
+    return Allowed(mask, ids if len(ids) <= FEW else None)
+
+
+def _ids(mask: npt.NDArray[np.uint32], words: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
+    """The ids of the bits that are set. words: the indices of the words that are not zero, where they are known."""
+    words = np.flatnonzero(mask) if words is None else words
+    bits = np.unpackbits(mask[words].view(np.uint8), bitorder="little").reshape(len(words), 32)
+    rows, columns = np.nonzero(bits)
+    return (words[rows] * 32 + columns).astype(np.int64)
+
+
 def _few(mask: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64] | None:
     """The ids of the bits that are set, None when there are many."""
     words = np.flatnonzero(mask)
-    if len(words) > FEW:
-        return None
-    bits = np.unpackbits(mask[words].view(np.uint8), bitorder="little").reshape(len(words), 32)
-    rows, columns = np.nonzero(bits)
-    return (words[rows] * 32 + columns).astype(np.int64) if len(rows) <= FEW else None
+    ids = _ids(mask, words) if len(words) <= FEW else None
+    return ids if ids is not None and len(ids) <= FEW else None

@@ -16,6 +16,7 @@ from pagelift.core import Json
 from pagelift.decoding.builder import ValueBuilder
 from pagelift.decoding.constraint import Constraint
 from pagelift.decoding.grammar import Grammar
+from pagelift.decoding.guards import Guard
 from pagelift.decoding.lark import LarkWriter
 from pagelift.decoding.matching import GrammarConstraint
 from pagelift.decoding.partial import parse_partial, value_spans
@@ -161,7 +162,8 @@ class _Regeneration:
         if matcher.is_error():
             self._tried[target.path] += [MISSING] * MAX_TRIES_EACH
             return None
-        new = generate(kept, GrammarConstraint(matcher, self.grammar.vocabulary))
+        guard = Guard(self.grammar.vocabulary, self.grammar.limits)
+        new = generate(kept, GrammarConstraint(matcher, self.grammar.vocabulary, guard))
         stop = self.grammar.vocabulary.stop_tokens
         written = b"".join(self.grammar.vocabulary.token_bytes[t] for t in new if t not in stop).decode(errors="replace")
         text = known + written + after[1:]

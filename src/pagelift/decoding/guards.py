@@ -1,0 +1,157 @@
+"""Ends strings and lists that would run on: the choice is narrowed to what closes them, never at the price of an empty choice.
+
+A string or an array is full when it reaches the document's limit, or when it says the same again and again. Keys are not used
+twice in one object, and containers are not nested without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pagelift.decoding.scanning import Container, Position, advance
+from pagelift.decoding.style import GrammarLimits
+from pagelift.decoding.vocabulary import Vocabulary
+
+SUFFIX = 32
+"""Bytes at the end of a string by which a repetition is found."""
+LONGEST_PHRASE = 600
+LONGEST_CYCLE = 4
+"""Rows of an array that repeat in turn."""
+MIN_KEYS = 200
+"""Keys that an object may have however small the document is."""
+
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What must not go on. close: the open string ends. full: depths of containers that take no further entry. deep: no deeper."""
+
+    close: bool = False
+    full: tuple[int, ...] = ()
+    deep: bool = False
+    keys: tuple[bytes, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.close or bool(self.full) or self.deep or bool(self.keys)
+
+
+class Guard:
+    """Watches one answer, token by token."""
+
+    def __init__(self, vocabulary: Vocabulary, limits: GrammarLimits) -> None:
+        self._vocabulary = vocabulary
+        self._limits = limits
+        self._text = bytearray()
+        self._positions = [Position()]
+
+    def copy(self) -> Guard:
+        other = Guard(self._vocabulary, self._limits)
+        other._text, other._positions = bytearray(self._text), list(self._positions)
+        return other
+
+    def accept(self, token: int) -> None:
+        added = self._vocabulary.token_bytes[token]
+        self._text += added
+        self._positions.append(advance(self._positions[-1], self._text, added))
+
+    def rollback(self, count: int) -> None:
+        if count:
+            del self._positions[-count:]
+            del self._text[self._positions[-1].length :]
+
+    def narrowing(self) -> Narrowing:
+        """What the answer so far forbids next."""
+        position = self._positions[-1]
+        limits = self._limits
+        full = tuple(i for i, container in enumerate(position.stack) if self._full(container))
+        deep = len(position.stack) >= limits.max_depth - 2 and position.string < 0
+        if position.string < 0 or position.escaped:
+            return Narrowing(full=full, deep=deep)
+        said = bytes(self._text[max(position.string, len(self._text) - 4 * LONGEST_PHRASE) :])
+        long = limits.max_characters is not None and position.characters >= limits.max_characters
+        keys = position.stack[-1].keys if position.key and position.stack else ()
+        taken = tuple(key for key in keys if key.startswith(said)) if keys else ()
+        return Narrowing(long or repeats(said, limits.max_repeats), full, deep, taken)
+
+    def _full(self, container: Container) -> bool:
+        limits = self._limits
+        if limits.max_rows is not None:
+            most = max(limits.max_rows, MIN_KEYS) if container.is_object else limits.max_rows
+            if container.commas + 1 >= most:
+                return True
+        return cycles(container.recent, limits.max_repeats if container.rows else 4 * limits.max_repeats)
+
+    def narrow(self, ids: Ids, narrowing: Narrowing) -> Ids:
+        """The allowed tokens that remain; all of them where none would."""
+        kept = ids
+        if narrowing.close:
+            kept = _unless_empty(kept, np.intersect1d(kept, self._vocabulary.by_first_byte[ord('"')], assume_unique=True))
+        if narrowing.keys:
+            kept = _unless_empty(kept, self._without(kept, b'"', lambda token: self._closes_key(token, narrowing.keys)))
+        if narrowing.full:
+            kept = _unless_empty(kept, self._without(kept, b",", lambda token: self._separates(token, narrowing.full)))
+        if narrowing.deep:
+            for sign in (b"{", b"[", b'"'):
+                kept = _unless_empty(kept, self._without(kept, sign, self._deepens))
+        return kept
+
+    def _without(self, ids: Ids, sign: bytes, refused: Callable[[bytes], bool]) -> Ids:
+        """`ids` without those tokens with `sign` in them that `refused` says so of."""
+        candidates = np.intersect1d(ids, self._vocabulary.holding(sign), assume_unique=True)
+        texts = self._vocabulary.token_bytes
+        return np.setdiff1d(ids, [i for i in candidates.tolist() if refused(texts[i])], assume_unique=True)
+
+    def _closes_key(self, token: bytes, keys: tuple[bytes, ...]) -> bool:
+        said = bytes(self._text[self._positions[-1].string :])
+        return said + token.split(b'"', 1)[0] in keys
+
+    def _separates(self, token: bytes, depths: tuple[int, ...]) -> bool:
+        """Whether a token begins another entry of a container that is full."""
+        position = self._positions[-1]
+        if position.string >= 0 and b'"' not in token:
+            return False
+        text = self._text + token
+        for i in range(len(token)):
+            sign = token[i : i + 1]
+            if sign == b"," and position.string < 0 and len(position.stack) - 1 in depths:
+                return True
+            position = advance(position, text, sign)
+        return False
+
+    def _deepens(self, token: bytes) -> bool:
+        """Whether a token opens a container below the last level, or a key on it."""
+        after = advance(self._positions[-1], self._text + token, token)
+        depth = len(after.stack)
+        return depth > self._limits.max_depth or (depth == self._limits.max_depth and after.key and after.string >= 0)
+
+
+def _unless_empty(before: Ids, after: Ids) -> Ids:
+    return after if len(after) else before
+
+
+def repeats(said: bytes, most: int) -> bool:
+    """Whether text ends in the same phrase more than `most` times in a row; single signs may come four times as often."""
+    if len(said) < SUFFIX:
+        return False
+    found = said.rfind(said[-SUFFIX:], 0, len(said) - 1)
+    period = len(said) - SUFFIX - found
+    if found < 0 or period > LONGEST_PHRASE:
+        return False
+    count = 4 * most if period == 1 else 2 * most if period < 4 else max(3, most // 3) if period > 60 else most
+    length = period * (count + 1)
+    tail = said[-length:]
+    return len(tail) == length and tail[period:] == tail[:-period]
+
+
+def cycles(entries: tuple[int, ...], most: int) -> bool:
+    """Whether the last entries come round in the same turn more than `most` times."""
+    for period in range(1, LONGEST_CYCLE + 1):
+        tail = entries[-period * (most + 1) :]
+        if len(tail) == period * (most + 1) and tail[period:] == tail[:-period]:
+            return True
+    return False
