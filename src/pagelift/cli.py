@@ -63,6 +63,11 @@ class Backend(enum.StrEnum):
     reference = "reference"
 
 
+class BoxUnits(enum.StrEnum):
+    thousandths = "thousandths"
+    pixels = "pixels"
+
+
 class Split(enum.StrEnum):
     train = "train"
     validation = "validation"
@@ -249,6 +254,12 @@ def generate(  # noqa: PLR0913, PLR0917
     top_p: Annotated[float, typer.Option(metavar="P", help="Draw from the likeliest tokens that have this probability together.")] = 1.0,
     seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Makes draws repeatable.")] = None,
     backend: Annotated[Backend, typer.Option(help="What runs the model.")] = Backend.auto,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: the answer, and places that it names, checked against the page.")
+    ] = False,
+    box_units: Annotated[
+        BoxUnits, typer.Option(help="What the model's coordinates count: thousandths of the picture's sides, or its pixels.")
+    ] = BoxUnits.thousandths,
 ) -> None:
     """Ask a model about pictures: the answer on standard output as it comes, statistics on standard error.
 
@@ -258,7 +269,8 @@ def generate(  # noqa: PLR0913, PLR0917
     from pagelift.runtime import Sampling
 
     sampling = Sampling(temperature, top_p, seed, max_tokens)
-    raise Done(command.run(command.Job(model, prompt, tuple(image or ()), tuple(video or ()), backend.value, sampling)))
+    files = tuple(image or ()), tuple(video or ())
+    raise Done(command.run(command.Job(model, prompt, *files, backend.value, sampling, as_json, box_units.value)))
 
 
 @app.command(epilog=EPILOG, short_help="Serve extraction and models over HTTP.")

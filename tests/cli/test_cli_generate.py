@@ -14,11 +14,12 @@ import pytest
 from PIL import Image
 
 from pagelift.cli import main
-from pagelift.commands import models
+from pagelift.commands import generate, models
 from pagelift.commands.frames import read_video
 from pagelift.core import CorruptDocument, DocumentError, DocumentNotFound, InvalidOutput, UnsupportedDocument
 from pagelift.extract import ENGINES
 from pagelift.weights import hub
+from runtime.scripted import scripted
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 DOCUMENT = GOLDEN / "document"
@@ -73,6 +74,31 @@ def test_prompt_files_pdfs_videos_and_seeds(run: Run, tmp_path: Path, pdf: Calla
     assert "2 pictures" in run(*start, "--video", frames)[2]
     drawn = [run(*start, "--temperature", 1.5, "--top-p", 0.9, "--seed", seed)[1] for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_places_that_a_model_names_are_put_on_the_page_and_checked(
+    run: Run, tmp_path: Path, pdf: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(pdf(["Total 5"]))  # on a page of 400 x 300 points, at (40, 50)
+    ref = "<|object_ref_start|>Total<|object_ref_end|>"
+    said = f"Here: {ref}<|box_start|>(95,130),(170,180)<|box_end|> and {ref}<|box_start|>(500,500),(600,600)<|box_end|>"
+    monkeypatch.setattr(generate, "load_model", lambda *_: scripted(said))
+    start = ("generate", "-m", "m", "-p", "Where?", "-i", path, "--json")
+    code, out, err = run(*start)
+    answer = json.loads(out)
+    assert (code, answer["finish_reason"], answer["pages"]) == (0, "stop", [{"number": 1, "source": str(path), "page": 1}])
+    assert answer["written"] == said
+    assert "(95,130),(170,180)" in answer["text"]
+    assert "<|box_start|>" not in answer["text"]
+    right, wrong = answer["claims"]
+    assert (right["check"], right["page"], right["box"], right["words"]) == ("confirmed", 1, [38.0, 39.0, 68.0, 54.0], "Total")
+    assert (wrong["check"], wrong["words"], wrong["printed"]) == ("elsewhere", "", right["printed"])
+    assert "tokens/s" in err
+    pixels = json.loads(run(*start, "--box-units", "pixels")[1])["claims"][0]
+    assert pixels["box"] != right["box"]
+    monkeypatch.setattr(generate, "load_model", lambda *_: scripted("Nothing."))
+    assert json.loads(run(*start)[1])["claims"] == []
 
 
 @pytest.mark.parametrize(
