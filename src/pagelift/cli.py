@@ -308,6 +308,10 @@ def serve(  # noqa: PLR0913, PLR0917
     max_pages: Annotated[int, typer.Option(min=1, metavar="N", help="Refuse requests with more pages.")] = 500,
     max_pixels: Annotated[int, typer.Option(min=1, metavar="N", help="As for extract.")] = _DEFAULTS.page_pixels,
     request_seconds: Annotated[float, typer.Option(min=0.001, metavar="S", help="Give up on a request after this time.")] = 600.0,
+    header_seconds: Annotated[
+        float, typer.Option(min=0.001, metavar="S", help="Cut off a client that sends no whole head in this time.")
+    ] = 15.0,
+    stall_seconds: Annotated[float, typer.Option(min=0.001, metavar="S", help="The same when no byte comes or goes.")] = 30.0,
     drain_seconds: Annotated[float, typer.Option(min=0.001, metavar="S", help="For requests in progress at the end.")] = 30.0,
     running: Annotated[
         int | None,
@@ -318,6 +322,9 @@ def serve(  # noqa: PLR0913, PLR0917
         Path | None, typer.Option(metavar="FILE", help="Database of the jobs. Default: in the user's data folder.", show_default=False)
     ] = None,
     keep_days: Annotated[float, typer.Option(min=0.001, metavar="DAYS", help="Keep results of jobs so long.")] = 7.0,
+    schema_folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The schema library. Default: that of pagelift schema.", show_default=False)
+    ] = None,
 ) -> None:
     """Serve extraction, and a model if there is one, over HTTP: an API that OpenAI's clients can use, and one with all evidence.
 
@@ -330,8 +337,9 @@ def serve(  # noqa: PLR0913, PLR0917
         engine, _local(engine, model, backend, prompt), tuple(alias or ()),
         command.Listening(host, port, tls_certificate, tls_key, tuple(allow_host or ())),
         command.Doors(tuple(api_key or ()), api_key_file, tuple(cors_origin or ()), allow_urls, tuple(allow_folder or ())),
-        command.Sizes(body_bytes, max_pages, max_pixels, request_seconds, drain_seconds, running, waiting),
-        jobs_file, keep_days, __version__,
+        command.Sizes(body_bytes, max_pages, max_pixels, running, waiting),
+        command.Times(request_seconds, header_seconds, stall_seconds, drain_seconds),
+        command.Files(jobs_file, keep_days, schema_folder), __version__,
     )  # fmt: skip
     raise Done(command.run(job))
 

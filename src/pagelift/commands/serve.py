@@ -49,10 +49,27 @@ class Sizes:
     body_bytes: int
     pages: int
     page_pixels: int
-    request_seconds: float
-    drain_seconds: float
     running: int | None
     waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """As in `server.settings.ServiceLimits`, in seconds."""
+
+    request: float
+    header: float
+    stall: float
+    drain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """jobs: their database, None for the user's. schemas: the folder of the library, None for the user's."""
+
+    jobs: Path | None = None
+    keep_days: float = 7.0
+    schemas: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +82,8 @@ class Job:
     listening: Listening
     doors: Doors
     sizes: Sizes
-    jobs_file: Path | None = None
-    keep_days: float = 7.0
+    times: Times
+    files: Files = Files()
     version: str = "unknown"
 
 
@@ -101,7 +118,7 @@ def make_settings(job: Job) -> tuple[ServerSettings, Address]:
     """The settings of the server. Raises ConfigError."""
     from pagelift.server.settings import Access, Address, JobSettings, ServerSettings, ServiceLimits
 
-    listening, doors, sizes = job.listening, job.doors, job.sizes
+    listening, doors, sizes, times = job.listening, job.doors, job.sizes, job.times
     address = Address(listening.host, listening.port, listening.certificate, listening.key)
     names = listening.names or (LOCAL_NAMES if address.local else ())
     for folder in doors.folders:
@@ -110,11 +127,13 @@ def make_settings(job: Job) -> tuple[ServerSettings, Address]:
     access = Access((*doors.keys, *_keys(doors.key_file)), names, doors.cors_origins, doors.urls, doors.folders)
     document = replace(Limits(), file_bytes=sizes.body_bytes, pages=sizes.pages, page_pixels=sizes.page_pixels)
     limits = ServiceLimits(
-        document, sizes.body_bytes, sizes.pages, request_seconds=sizes.request_seconds, drain_seconds=sizes.drain_seconds,
-        running=sizes.running, waiting=sizes.waiting,
+        document, sizes.body_bytes, sizes.pages, request_seconds=times.request, header_seconds=times.header,
+        stall_seconds=times.stall, drain_seconds=times.drain, running=sizes.running, waiting=sizes.waiting,
     )  # fmt: skip
-    jobs = JobSettings(job.jobs_file or user_data_path("pagelift", appauthor=False) / "jobs.sqlite", keep_seconds=job.keep_days * 86_400)
-    return ServerSettings(access, limits, jobs, aliases=job.aliases, version=job.version), address
+    jobs = JobSettings(
+        job.files.jobs or user_data_path("pagelift", appauthor=False) / "jobs.sqlite", keep_seconds=job.files.keep_days * 86_400
+    )
+    return ServerSettings(access, limits, jobs, job.files.schemas, job.aliases, version=job.version), address
 
 
 def _keys(file: Path | None) -> list[str]:

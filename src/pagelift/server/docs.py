@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from pagelift.server.errors import ErrorBody
@@ -29,7 +30,27 @@ STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 SCHEMA = {"type": "object", "properties": {"invoice_number": {"type": ["string", "null"]}, "total": {"type": ["number", "null"]}}}
-PDF = "data:application/pdf;base64,JVBERi0xLjcK..."
+
+
+def _pdf() -> str:
+    """An invoice of two lines as a data URI, so that the examples can be sent as they are."""
+    shown = b"BT /F1 12 Tf 40 120 Td (Invoice number: A-17) Tj 0 -30 Td (Total: 1,234.50 EUR) Tj ET"
+    objects = (
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 240 160]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(shown), shown),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    )
+    file, places = b"%PDF-1.4\n", b""
+    for number, content in enumerate(objects, 1):
+        places += b"%010d 00000 n \n" % len(file)
+        file += b"%d 0 obj%s endobj\n" % (number, content)
+    end = b"xref\n0 6\n0000000000 65535 f \n%strailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (places, len(file))
+    return "data:application/pdf;base64," + base64.b64encode(file + end).decode()
+
+
+PDF = _pdf()
 
 
 def _examples(summary: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -91,9 +112,10 @@ EXTRACT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The result, or with `stream` lines of JSON.", "content": {**RESULT, "application/x-ndjson": {}}}
 }
 
+CONFLICT: dict[int | str, dict[str, Any]] = {409: {"model": ErrorBody, "description": "The state of things does not allow this."}}
 JOB_RESULT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The result.", "content": RESULT},
-    409: {"model": ErrorBody, "description": "The job is not in a state for this."},
+    **CONFLICT,
 }
 
 
@@ -108,4 +130,5 @@ def _extract_body() -> dict[str, Any]:
 
 
 EXTRACT_BODY = _extract_body()
+SAVED: dict[int | str, dict[str, Any]] = {200: {"description": "Replaced."}, 201: {"description": "Saved."}}
 SCHEMA_BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"example": SCHEMA}}}}

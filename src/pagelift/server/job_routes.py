@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
-from pagelift.server.docs import ERRORS, EXTRACT_BODY, JOB_RESULT
+from pagelift.server.docs import CONFLICT, ERRORS, EXTRACT_BODY, JOB_RESULT
 from pagelift.server.errors import ApiError, busy
 from pagelift.server.extract_types import options_record, read_request
 from pagelift.server.job_store import JobRecord, State
@@ -103,7 +103,7 @@ def get_result(request: Request, job_id: str) -> Response:
     return Response(result, media_type="application/json")
 
 
-@router.post("/v1/extract/jobs/{job_id}/cancel", responses=ERRORS)
+@router.post("/v1/extract/jobs/{job_id}/cancel", responses=ERRORS | CONFLICT)
 def cancel_job(request: Request, job_id: str) -> JobInfo:
     """Give up a job that is not finished; 409 when it is."""
     _, jobs = _jobs(request)

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from pagelift.core import SchemaNotFound
 from pagelift.schema import check_schema, save_schema, saved_schemas
-from pagelift.server.docs import ERRORS, SCHEMA_BODY
+from pagelift.server.docs import CONFLICT, ERRORS, SAVED, SCHEMA_BODY
 from pagelift.server.errors import ApiError
 
 router = APIRouter(tags=["schemas"])
@@ -29,7 +29,7 @@ def get_schema(request: Request, name: str) -> Response:
     return Response(_find(request, name).read_bytes(), media_type="application/json")
 
 
-@router.put("/v1/schemas/{name}", responses=ERRORS, openapi_extra=SCHEMA_BODY)
+@router.put("/v1/schemas/{name}", responses=ERRORS | SAVED | CONFLICT, openapi_extra=SCHEMA_BODY)
 def put_schema(request: Request, name: str, schema: dict[str, Any]) -> Response:
     """Save a schema, which is checked first; an older one of that name is replaced. The reply says what becomes of each keyword."""
     report = check_schema(schema)
