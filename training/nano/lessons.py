@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -13,8 +14,11 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from nano.crops import Crop, cropped, whole
-from nano.examples import NOWHERE, Example, encode
+from nano.examples import MERGE, NOWHERE, Example, encode
 from pagelift.evals.synthetic import Split, make_sample
+from pagelift.models import load_config
+from pagelift.models.pictures import PictureProcessor
+from pagelift.models.positions import prompt_positions
 
 FEW = Crop(fields=2, rows=0, around=0)
 SOME = Crop(fields=5, rows=0, around=1)
@@ -27,7 +31,8 @@ WHOLE = None
 class Lesson:
     """mix: what it is made of, with weights; WHOLE is the document. tokens: longer examples are left out.
 
-    passed: share of the values of `check` right (every token, given those before) at which the next lesson begins.
+    pictures: share of whole documents that are shown with their pictures. passed: share of the values of `check` right (every token,
+    given those before) at which the next lesson begins.
     """
 
     name: str
@@ -35,22 +40,26 @@ class Lesson:
     check: Crop | None
     tokens: int
     passed: float
+    pictures: float = 0.0
 
 
 LESSONS = (
     Lesson("a field or two", ((FEW, 1.0),), FEW, 256, 0.85),
     Lesson("some fields", ((FEW, 0.3), (SOME, 0.7)), SOME, 512, 0.85),
     Lesson("rows", ((FEW, 0.1), (SOME, 0.3), (ROWS, 0.3), (MANY, 0.3)), MANY, 768, 0.87),
-    Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.90),
-    Lesson("documents", ((MANY, 0.15), (WHOLE, 0.85)), WHOLE, 4096, 1.01),
+    Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.90, 0.25),
+    Lesson("documents", ((MANY, 0.15), (WHOLE, 0.85)), WHOLE, 4096, 1.01, 0.5),
 )
 LOT = 96
 """So many documents are made at a time, sorted by length and put into batches."""
+DPI = 60.0
+"""Of pictures, before they are made smaller yet."""
 _CHECK_SEED = 500_000_000
 
 
-def make_lot(lesson: Lesson, number: int, tokenizer: Tokenizer, size: int = LOT, split: Split = "train") -> list[Example]:
-    """The examples of a lot; the same number gives the same ones."""
+def make_lot(lesson: Lesson, number: int, folder: Path, size: int = LOT, split: Split = "train") -> list[Example]:
+    """The examples of a lot; the same number gives the same ones. folder: of the run."""
+    tokenizer, processor = _files(folder)
     rng = Random(f"{split}/{lesson.name}/{number}")
     examples = []
     for index in range(size):
@@ -59,43 +68,48 @@ def make_lot(lesson: Lesson, number: int, tokenizer: Tokenizer, size: int = LOT,
         if split != "train":
             crops = [lesson.check]
         for crop in crops[:1] if WHOLE in crops else crops:
-            question = cropped(sample, crop, rng) if crop else whole(sample)
-            if question:
+            if crop is WHOLE:
+                seen = [page.number for page in sample.pages] if rng.random() < lesson.pictures else []
+                pictures = [processor.picture(sample.picture(DPI, page=page)) for page in seen]
+                examples.append(encode(whole(sample), tokenizer, pictures))
+            elif question := cropped(sample, crop, rng):
                 examples.append(encode(question, tokenizer))
     return [example for example in examples if len(example) <= lesson.tokens]
 
 
-def check_lot(lesson: Lesson, tokenizer: Tokenizer, size: int, split: Split = "validation") -> list[Example]:
+@cache
+def _files(folder: Path) -> tuple[Tokenizer, PictureProcessor]:
+    vision = load_config(folder).vision
+    assert vision is not None
+    return Tokenizer.from_file(str(folder / "tokenizer.json")), PictureProcessor.load(folder, vision)
+
+
+def check_lot(lesson: Lesson, folder: Path, size: int, split: Split = "validation") -> list[Example]:
     """What a lesson is judged by."""
-    return make_lot(lesson, _CHECK_SEED // LOT, tokenizer, size, split)
+    return make_lot(lesson, _CHECK_SEED // LOT, folder, size, split)
 
 
-def lots(lesson: Lesson, first: int, tokenizer_file: Path, workers: int) -> Iterator[list[Example]]:
+def lots(lesson: Lesson, first: int, folder: Path, workers: int) -> Iterator[list[Example]]:
     """Lots without end from a number on; made in this process if workers is 0, else ahead of time in others."""
     if not workers:
-        tokenizer = Tokenizer.from_file(str(tokenizer_file))
         for number in count(first):
-            yield make_lot(lesson, number, tokenizer)
+            yield make_lot(lesson, number, folder)
     with ProcessPoolExecutor(workers) as pool:
         waiting: list[Future[list[Example]]] = []
         try:
             for number in count(first):
-                waiting.append(pool.submit(_make_lot_from, lesson, number, str(tokenizer_file)))
+                waiting.append(pool.submit(make_lot, lesson, number, folder))
                 if len(waiting) > 2 * workers:
                     yield waiting.pop(0).result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _make_lot_from(lesson: Lesson, number: int, tokenizer_file: str) -> list[Example]:
-    return make_lot(lesson, number, Tokenizer.from_file(tokenizer_file))
-
-
 def batches(examples: list[Example], tokens: int, rng: Random | None = None) -> Iterator[list[Example]]:
-    """Examples of about one length together, at most so many tokens with padding; in random order if rng is given."""
+    """Examples with pictures of one size and about one length together, at most so many tokens with padding; shuffled by rng."""
     made: list[list[Example]] = []
-    for example in sorted(examples, key=len):
-        if made and (len(made[-1]) + 1) * len(example) <= tokens:
+    for example in sorted(examples, key=lambda one: ([(grid.rows, grid.columns) for grid in one.grids], len(one))):
+        if made and made[-1][0].grids == example.grids and (len(made[-1]) + 1) * len(example) <= tokens:
             made[-1].append(example)
         else:
             made.append([example])
@@ -104,8 +118,11 @@ def batches(examples: list[Example], tokens: int, rng: Random | None = None) -> 
     yield from made
 
 
-def padded(examples: list[Example], pad: int) -> dict[str, np.ndarray]:
-    """tokens, chosen, sources of several examples as (B, T), padded at the end."""
+def padded(examples: list[Example], pad: int, image: int) -> dict[str, np.ndarray]:
+    """tokens, chosen, sources of several examples as (B, T), padded at the end; positions (3, T), which they share.
+
+    image: the token of pictures. With pictures: patches (all of them, features) and grids (pictures, 3).
+    """
     length = max(map(len, examples))
     tokens = np.full((len(examples), length), pad, np.int64)
     chosen = np.zeros((len(examples), length), bool)
@@ -114,4 +131,10 @@ def padded(examples: list[Example], pad: int) -> dict[str, np.ndarray]:
         tokens[row, : len(example)] = example.tokens
         chosen[row, : len(example)] = example.chosen
         sources[row, : len(example)] = example.sources
-    return {"tokens": tokens, "chosen": chosen, "sources": sources}
+    positions, _ = prompt_positions(tokens[0], [(image, grid) for grid in examples[0].grids], MERGE)
+    made = {"tokens": tokens, "chosen": chosen, "sources": sources, "positions": positions}
+    if examples[0].pictures:
+        pictures = [picture for example in examples for picture in example.pictures]
+        made["patches"] = np.concatenate([picture.patches() for picture in pictures])
+        made["grids"] = np.array([[1, picture.grid.rows, picture.grid.columns] for picture in pictures], np.int64)
+    return made

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -15,14 +17,22 @@ from nano.forward import Pointing, decode
 
 @dataclass(slots=True)
 class Batch:
-    """Padded sequences. tokens, sources: (B, T) int64. chosen: (B, T) bool. See `examples.Example`."""
+    """Padded sequences. tokens, sources: (B, T) int64. chosen: (B, T) bool. positions: (3, T), of all. See `lessons.padded`.
+
+    patches, grids: of the pictures, if there are any.
+    """
 
     tokens: Tensor
     chosen: Tensor
     sources: Tensor
+    positions: Tensor
+    patches: Tensor | None = None
+    grids: Tensor | None = None
 
-    def to(self, device: torch.device) -> Batch:
-        return Batch(*(x.to(device, non_blocking=True) for x in (self.tokens, self.chosen, self.sources)))
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray], device: torch.device) -> Batch:
+        """Arrays by the names of the fields."""
+        return cls(**{name: torch.from_numpy(np.ascontiguousarray(array)).to(device) for name, array in arrays.items()})
 
 
 @dataclass(slots=True)
@@ -40,19 +50,26 @@ class Nano(nn.Module):
 
     def __init__(self, config: dict[str, Any], pointing_layers: int = 2) -> None:
         super().__init__()
-        parsed = Qwen3_5Config(**config)
+        parsed = Qwen3_5Config(**{key: value for key, value in config.items() if key != "dtype"})
         parsed._attn_implementation = "sdpa"
         self.model = Qwen3_5ForConditionalGeneration(parsed)
-        self.text = self.model.model.language_model
         full = [index for index, kind in enumerate(parsed.text_config.layer_types) if kind == "full_attention"]
-        self.null_token = -1
+        self.image_token = parsed.image_token_id
         self.pointing_layers = tuple(full[-1 - pointing_layers : -1]) if len(full) > pointing_layers else tuple(full)
 
-    def rotary(self, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """cos and sin of text positions 0 ... length - 1, (1, length, rotary_dim)."""
-        positions = torch.arange(length, device=device)[None, None].expand(3, 1, -1)
-        cos, sin = self.text.rotary_emb(torch.zeros(1, device=device), positions)
-        return cos, sin
+    @property
+    def text(self) -> Any:
+        """The text decoder, Qwen3_5TextModel."""
+        return self.model.model.language_model
+
+    def hidden(self, batch: Batch, pointing: Pointing | None = None) -> Tensor:
+        """The last hidden states (B, T, hidden), the tokens of pictures replaced by what the vision tower makes of them."""
+        x = self.text.embed_tokens(batch.tokens).float()
+        if batch.patches is not None:
+            seen = self.model.model.visual(batch.patches, grid_thw=batch.grids).pooler_output
+            x = x.masked_scatter((batch.tokens == self.image_token)[..., None], seen.float())
+        rotary = self.text.rotary_emb(x, batch.positions[:, None])
+        return decode(self.text, x, rotary, pointing)
 
     def forward(self, batch: Batch, pointing_weight: float) -> Outcome:
         """Loss of the chosen tokens and of the taught heads."""
@@ -60,7 +77,7 @@ class Nano(nn.Module):
         rows = (batch.sources[:, 1:] >= 0).flatten().nonzero().squeeze(1)
         rows = rows + rows // (length - 1)  # of (B, T - 1) to those of (B, T): the token before looks
         pointing = Pointing(self.pointing_layers, rows)
-        hidden = decode(self.text, self.text.embed_tokens(tokens).float(), self.rotary(length, tokens.device), pointing)
+        hidden = self.hidden(batch, pointing)
         asked = batch.chosen[:, 1:]
         logits = F.linear(hidden[:, :-1][asked], self.text.embed_tokens.weight).float()
         wanted = tokens[:, 1:][asked]

@@ -23,11 +23,11 @@ class Optimizers:
     """Both, with one learning rate factor. parameters: by name; those of layers that are matrices go to Muon."""
 
     def __init__(self, parameters: Iterable[tuple[str, nn.Parameter]]) -> None:
-        sizes: dict[tuple[int, ...], list[nn.Parameter]] = defaultdict(list)
+        sizes: dict[tuple[bool, torch.Size], list[nn.Parameter]] = defaultdict(list)
         others = []
         for name, parameter in parameters:
             if parameter.ndim == 2 and ("layers." in name or "blocks." in name) and min(parameter.shape) >= 16:
-                sizes[tuple(parameter.shape)].append(parameter)
+                sizes["visual" in name, parameter.shape].append(parameter)
             else:
                 others.append(parameter)
         self.matrices = list(sizes.values())
@@ -43,7 +43,8 @@ class Optimizers:
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
         for group, momentum in zip(self.matrices, self.momenta, strict=True):
-            _muon_step(group, momentum, MUON_RATE * factor)
+            if any(parameter.grad is not None for parameter in group):  # none of the vision tower's without pictures
+                _muon_step(group, momentum, MUON_RATE * factor)
 
     def state(self) -> dict[str, Any]:
         return {"adam": self.adam.state_dict(), "momenta": self.momenta}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
+
+from pagelift.extract.words_prompt import SETTINGS_FILE, WORDS_PROMPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +99,28 @@ def model_config(shape: Shape, tokenizer: Tokenizer) -> dict[str, Any]:
         "vision_end_token_id": token("vision_end"),
         "tie_word_embeddings": True,
     }
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def write_settings(folder: Path, shape: Shape, tokenizer: Tokenizer) -> None:
+    """config.json, and how pictures and answers are handled, in a checkpoint folder."""
+    config = model_config(shape, tokenizer)
+    write_json(folder / "config.json", config | {"dtype": "bfloat16"})
+    text = config["text_config"]
+    stops = [text["eos_token_id"], text["pad_token_id"]]
+    write_json(folder / "generation_config.json", {"do_sample": False, "eos_token_id": stops, "pad_token_id": text["pad_token_id"]})
+    picture: dict[str, Any] = {
+        "patch_size": PATCH,
+        "temporal_patch_size": 2,
+        "merge_size": 2,
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.5, 0.5, 0.5],
+        "size": PIXELS,
+        "processor_class": "Qwen3VLProcessor",
+    }
+    write_json(folder / "preprocessor_config.json", picture | {"image_processor_type": "Qwen2VLImageProcessorFast"})
+    write_json(folder / "video_preprocessor_config.json", picture | {"video_processor_type": "Qwen3VLVideoProcessor"})
+    write_json(folder / SETTINGS_FILE, {"prompt": WORDS_PROMPT})

@@ -6,15 +6,16 @@ A value counts if every token of it is right. Given a right beginning, greedy de
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+
+import numpy as np
 
 from nano.examples import Example
-from nano.model import Batch
+from nano.model import Batch, Nano
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of values, right and all: flat or in arrays; nulls apart, whose wrong ones are false fills. counts: ends of arrays."""
+    """Counts of values, right and all: flat or in arrays; nulls apart, whose wrong ones are false fills."""
 
     flat_right: int = 0
     flat: int = 0
@@ -42,15 +43,12 @@ class Tally:
         }
 
 
-def tally(model: Any, batch: Batch, examples: list[Example]) -> Tally:
-    """Count the values of a batch. model: `Nano`."""
-    import numpy as np
-
+def tally(model: Nano, batch: Batch, examples: list[Example], null: int) -> Tally:
+    """Count the values of a batch. null: the token of null."""
     outcome = model(batch, 0.0)
     wrong = np.zeros(tuple(batch.tokens.shape), bool)
     asked = batch.chosen[:, 1:].cpu().numpy()
     wrong[:, 1:][asked] = ~outcome.right.cpu().numpy()
-    null = model.null_token
     total = Tally()
     for row, example in enumerate(examples):
         for pointer, (first, last) in example.values.items():

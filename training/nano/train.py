@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 from nano.lessons import LESSONS, batches, check_lot, lots, padded
 from nano.model import Batch, Nano
 from nano.optimizers import Optimizers
-from nano.shape import SHAPES, model_config
+from nano.shape import SHAPES, write_settings
 from nano.teacher_forced import Tally, tally
 from nano.tokens import fit_tokenizer, training_texts, write_tokenizer
 
@@ -37,7 +37,8 @@ POINTING = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """tokens: of a batch. cooldown: so many last steps at a falling rate, 0 to train on. steps: stop after so many, 0 for never."""
+    """tokens: of a batch. cooldown: so many last steps at a falling rate, 0 to train on. steps: stop after so many, 0 for never.
+    minutes: likewise, of this start."""
 
     run: Path
     shape: str
@@ -45,6 +46,7 @@ class Settings:
     workers: int
     cooldown: int
     steps: int
+    minutes: float
     save_s: float
     check_s: float
     checked: int
@@ -68,6 +70,7 @@ class Run:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.start = time.monotonic()
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         folder = settings.run
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,13 +79,12 @@ class Run:
             write_tokenizer(fit_tokenizer(training_texts(3000)), folder)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         if not (folder / "config.json").is_file():
-            (folder / "config.json").write_text(json.dumps(model_config(SHAPES[settings.shape], self.tokenizer), indent=2) + "\n")
+            write_settings(folder, SHAPES[settings.shape], self.tokenizer)
         torch.manual_seed(0)
         self.model = Nano(json.loads((folder / "config.json").read_text())).to(self.device)
-        trained = [(name, p) for name, p in self.model.text.named_parameters()]
-        self.optimizers = Optimizers(trained)
+        self.optimizers = Optimizers(self.model.model.model.named_parameters())
         self.progress = Progress()
-        self.model.null_token = self.tokenizer.token_to_id("null")
+        self.null, self.image = (self.tokenizer.token_to_id(token) for token in ("null", "<|image_pad|>"))
         self.pad = self.tokenizer.token_to_id("<|endoftext|>")
         self.load()
 
@@ -119,17 +121,16 @@ class Run:
         return warm * max(LAST_RATE, 1 - done)
 
     def batch(self, examples: list[Any]) -> Batch:
-        arrays = padded(examples, self.pad)
-        return Batch(*(torch.from_numpy(arrays[name]) for name in ("tokens", "chosen", "sources"))).to(self.device)
+        return Batch.of(padded(examples, self.pad, self.image), self.device)
 
     def check(self) -> dict[str, float]:
         """Teacher-forced accuracy on what the lesson is judged by."""
-        examples = check_lot(LESSONS[self.progress.lesson], self.tokenizer, self.settings.checked)
+        examples = check_lot(LESSONS[self.progress.lesson], self.settings.run, self.settings.checked)
         total = Tally()
         self.model.eval()
         for group in batches(examples, self.settings.tokens):
             with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16):
-                total.include(tally(self.model, self.batch(group), group))
+                total.include(tally(self.model, self.batch(group), group, self.null))
         self.model.train()
         return total.shares()
 
@@ -148,7 +149,7 @@ class Run:
         log.info("lesson %d: %s", progress.lesson, lesson.name)
         saved = checked = reported = last = time.monotonic()
         sums: dict[str, float] = {}
-        for examples in lots(lesson, progress.lot, settings.run / "tokenizer.json", settings.workers):
+        for examples in lots(lesson, progress.lot, settings.run, settings.workers):
             for group in batches(examples, settings.tokens, Random(progress.lot)):
                 self.step(group, sums)
                 now = time.monotonic()
@@ -179,7 +180,8 @@ class Run:
     def over(self) -> bool:
         progress, settings = self.progress, self.settings
         cooled = settings.cooldown and progress.step - progress.cooldown_from >= settings.cooldown
-        return bool(cooled or (settings.steps and progress.step >= settings.steps))
+        late = settings.minutes and time.monotonic() - self.start > 60 * settings.minutes
+        return bool(cooled or late or (settings.steps and progress.step >= settings.steps))
 
     def step(self, group: list[Any], sums: dict[str, float]) -> None:
         with torch.autocast(self.device.type, torch.bfloat16):
@@ -207,6 +209,7 @@ def parse() -> Settings:
     parser.add_argument("--threads", type=int, default=2, help="of the CPU")
     parser.add_argument("--cooldown", type=int, default=0, help="last steps, at a falling learning rate")
     parser.add_argument("--steps", type=int, default=0, help="stop after so many steps; 0: never")
+    parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many; 0: never")
     parser.add_argument("--save-s", type=float, default=240.0, help="seconds between two checkpoints")
     parser.add_argument("--check-s", type=float, default=420.0 if not on_gpu else 45.0, help="seconds between two checks")
     parser.add_argument("--checked", type=int, default=96 if not on_gpu else 384, help="documents of a check")

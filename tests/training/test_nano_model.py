@@ -1,0 +1,79 @@
+"""The parts that need torch and transformers (training/requirements.txt); skipped where these are missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers", minversion="5.12")
+
+from nano.lessons import LESSONS, batches, make_lot, padded  # noqa: E402
+from nano.model import Batch, Nano  # noqa: E402
+from nano.optimizers import orthogonal  # noqa: E402
+from nano.teacher_forced import tally  # noqa: E402
+from nano.train import Run, Settings  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def nano(run_folder: Path) -> Nano:
+    torch.manual_seed(0)
+    return Nano(json.loads((run_folder / "config.json").read_text()))
+
+
+@pytest.mark.parametrize("pictures", [0.0, 1.0])
+def test_the_forward_pass_is_that_of_transformers(nano: Nano, run_folder: Path, words: object, pictures: float) -> None:
+    import dataclasses
+
+    lesson = dataclasses.replace(LESSONS[-1], pictures=pictures, mix=((None, 1.0),))
+    image = words.token_to_id("<|image_pad|>")  # type: ignore[attr-defined]
+    group = next(batches(make_lot(lesson, 2, run_folder, 3), 10_000))
+    batch = Batch.of(padded(group, 0, image), torch.device("cpu"))
+    shown = {"pixel_values": batch.patches, "image_grid_thw": batch.grids} if batch.patches is not None else {}
+    with torch.no_grad():
+        ours = nano.hidden(batch) @ nano.text.embed_tokens.weight.T
+        theirs = nano.model(input_ids=batch.tokens, mm_token_type_ids=(batch.tokens == image).int(), **shown).logits
+    assert (ours - theirs).abs().max() < 1e-4 * theirs.abs().max()
+
+
+def test_a_perfect_model_gets_everything_right(nano: Nano, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = next(batches(make_lot(LESSONS[1], 0, run_folder, 4), 10_000))
+    batch = Batch.of(padded(group, 0, -1), torch.device("cpu"))
+    before = tally(nano, batch, group, -1).shares()
+    outcome = nano(batch, 0.0)
+    outcome.right = torch.ones_like(outcome.right)
+    monkeypatch.setattr(Nano, "forward", lambda *_: outcome)
+    assert tally(nano, batch, group, -1).shares()["values"] == 1.0
+    assert before["values"] < 0.5
+
+
+def test_muon_makes_steps_orthogonal() -> None:
+    step = orthogonal(torch.randn(3, 48, 16))
+    singular = torch.linalg.svdvals(step)
+    assert (singular > 0.5).all()
+    assert (singular < 1.4).all()
+
+
+def test_a_run_goes_on_where_it_was_left(run_folder: Path, tmp_path: Path) -> None:
+    for name in ("tokenizer.json", "config.json", "preprocessor_config.json", "video_preprocessor_config.json"):
+        (tmp_path / name).write_bytes((run_folder / name).read_bytes())
+
+    def run(steps: int) -> Run:
+        made = Run(Settings(tmp_path, "small", 1024, 0, 0, steps, 0, 1e9, 1e9, 2))
+        made.train()
+        return made
+
+    first = run(2)
+    assert first.progress.step == 2
+    again = Run(Settings(tmp_path, "small", 1024, 0, 0, 3, 0, 1e9, 1e9, 2))
+    assert again.progress == first.progress
+    pairs = zip(first.model.state_dict().values(), again.model.state_dict().values(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    again.train()
+    assert again.progress.step == 3
+    checks = [line for line in (tmp_path / "curve.jsonl").read_text().splitlines() if "check" in line]
+    assert len(checks) == 2
+    assert np.isfinite(json.loads(checks[-1])["check"]["values"])
