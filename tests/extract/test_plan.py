@@ -13,11 +13,11 @@ from extract.reader import FakePage, Reader
 from extract.test_long_work import SCHEMA
 from pagelift import ConfigError
 from pagelift.core import Box, Budget, Field, PageContent
+from pagelift.extract.evidence_tree import Rows, grow, unfold
 from pagelift.extract.fields import empty_pointers, field_groups, missing, restrict, weight
 from pagelift.extract.merge import Border, likeness, merge
 from pagelift.extract.plan import make_plan, page_windows
 from pagelift.extract.questions import SeenPage
-from pagelift.extract.readings import Rows, grow, unfold
 from pagelift.schema import Schema
 
 LEAF = st.sampled_from(

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from pagelift.core import Budget, EngineError, Field, Json, Proposal
 from pagelift.evidence.align import align
 from pagelift.extract.evidence import answered_fields
+from pagelift.extract.evidence_tree import Rows, Tree, grow, unfold
 from pagelift.extract.merge import Border, drop_repeated, merge
 from pagelift.extract.metadata import summed
 from pagelift.extract.plan import Plan, make_plan
 from pagelift.extract.questions import Asker, Question, SeenPage
 from pagelift.extract.reading import Reading, read
-from pagelift.extract.readings import Rows, Tree, grow, unfold
 from pagelift.extract.row_counts import count_in_tables, count_rows
 from pagelift.schema.keywords import join
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pagelift.core import Box, Field, Status
-from pagelift.extract.readings import Rows, Tree, pages_of, position, scalars
+from pagelift.extract.evidence_tree import Rows, Tree, pages_of, position, scalars
 from pagelift.schema.keywords import join
 
 MOST_COMPARED = 400
