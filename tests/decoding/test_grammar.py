@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+import unicodedata
+from pathlib import Path
 from typing import Any
 
+import llguidance
 import numpy as np
 import pytest
 from drawn_answers import accepts, draw, text_of, tokens_of, validates, vocabulary
 
-from pagelift.core import ConfigError, EngineError, SchemaRefused
-from pagelift.decoding import Grammar, JsonStyle, compile_grammar, unpack_mask
+from pagelift.core import ConfigError, EngineError, SchemaError, SchemaRefused
+from pagelift.decoding import Grammar, GrammarLimits, JsonStyle, compile_grammar, parse_partial, unpack_mask
+from pagelift.decoding.guards import Guard
+from pagelift.decoding.matching import GrammarConstraint
 from pagelift.schema import Schema
 
+BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 INVOICE = {
     "type": "object",
     "properties": {
@@ -187,3 +193,38 @@ def test_grammars_are_compiled_once() -> None:
 def test_a_style_with_other_signs_is_refused() -> None:
     with pytest.raises(ConfigError, match="is no JSON style"):
         JsonStyle(separator=";")
+
+
+@pytest.mark.parametrize("seed", range(2000, 2040))
+def test_forced_tokens_are_those_of_the_tokenizer(seed: int, load_script: Any) -> None:
+    """Under random schemas, in every style: what the grammar forces is what the tokenizer makes of the whole text."""
+    rng = random.Random(seed)
+    try:
+        schema = Schema.load(load_script(BENCHMARKS / "random_schemas.py").random_schema(rng))
+        given = compile_grammar(schema, vocabulary(), rng.choice([JsonStyle(), JsonStyle.compact(), JsonStyle.indented(2)]))
+    except SchemaError:
+        return
+    tokens = draw(given.constraint(), rng)
+    text = b"".join(vocabulary().token_bytes[t] for t in tokens).decode(errors="ignore")
+    if parse_partial(text).complete and unicodedata.normalize("NFC", text) == text:
+        assert accepts(given.constraint(), text)
+
+
+def test_another_grammar_takes_over_when_a_limit_is_met() -> None:
+    given = grammar(INVOICE)
+    tight = llguidance.LLMatcher(
+        vocabulary().engine,
+        llguidance.LLMatcher.grammar_from_lark(given.compiled.lark),
+        log_level=0,
+        limits=llguidance.LLParserLimits(step_lexer_fuel=300),
+    )
+    constraint = GrammarConstraint(tight, vocabulary(), Guard(vocabulary(), GrammarLimits()), given._wide)
+    tokens = tokens_of(ANSWER.replace("2024-01-31", "not a date"))
+    for token in tokens:
+        assert constraint.allowed().mask[token // 32] >> (token % 32) & 1
+        constraint.accept([token])
+    constraint.rollback(len(tokens) - 1)
+    constraint.accept(tokens[1:])
+    alone = GrammarConstraint(tight.deep_copy(), vocabulary(), Guard(vocabulary(), GrammarLimits()))
+    with pytest.raises(EngineError, match="the grammar failed after"):
+        accepts(alone, ANSWER)

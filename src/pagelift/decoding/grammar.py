@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Iterator
@@ -53,7 +54,12 @@ class Grammar:
 
     def constraint(self) -> Constraint:
         """The state at the beginning of an answer."""
-        return GrammarConstraint(self.compiled.matcher.deep_copy(), self.vocabulary, Guard(self.vocabulary, self.limits))
+        return GrammarConstraint(self.compiled.matcher.deep_copy(), self.vocabulary, Guard(self.vocabulary, self.limits), self._wide)
+
+    def _wide(self) -> Any:
+        """A matcher of any JSON in this style."""
+        make = functools.partial(_matcher, self.vocabulary, LarkWriter(self.style).write(Choice([Anything(WIDE_DEPTH)])))
+        return self.vocabulary.cached(("any JSON", self.style), make).deep_copy()
 
 
 def compile_grammar(schema: Schema, vocabulary: Vocabulary, style: JsonStyle = LINE, limits: GrammarLimits = NO_LIMITS) -> Grammar:
@@ -67,15 +73,20 @@ def compile_grammar(schema: Schema, vocabulary: Vocabulary, style: JsonStyle = L
     return Grammar(schema, vocabulary, style, limits, compiled)
 
 
+def _matcher(vocabulary: Vocabulary, lark: str) -> Any:
+    return llguidance.LLMatcher(vocabulary.engine, llguidance.LLMatcher.grammar_from_lark(lark), log_level=0)
+
+
 def _compile(schema: Schema, vocabulary: Vocabulary, style: JsonStyle) -> Compiled:
     """The most precise of several grammars that can be compiled, within the limit of time for trying."""
+    _ = vocabulary.engine  # built once per model, not part of this grammar's time
     start = time.monotonic()
     notes: list[str] = []
     for attempt, builder in enumerate(_builders(schema)):
         late = time.monotonic() - start > COMPILE_LIMIT_S / 2 and attempt > 0
         root = None if builder is None or late else _root(schema, builder)
         lark = LarkWriter(style).write(root or Choice([Anything(WIDE_DEPTH)]))
-        matcher = llguidance.LLMatcher(vocabulary.engine, llguidance.LLMatcher.grammar_from_lark(lark), log_level=0)
+        matcher = _matcher(vocabulary, lark)
         if not matcher.is_error():
             notes += builder.widened if builder is not None else []
             break

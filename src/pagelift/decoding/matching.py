@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,24 @@ from pagelift.decoding.constraint import Allowed
 from pagelift.decoding.guards import Guard
 from pagelift.decoding.vocabulary import Vocabulary
 
+_log = logging.getLogger(__name__)
 FEW = 4096
 """Up to so many allowed tokens are also listed by id."""
 
 
 class GrammarConstraint:
-    """`Constraint` over a matcher of llguidance and a guard, which narrows the choice where an answer would run on."""
+    """`Constraint` over a matcher of llguidance and a guard, which narrows the choice where an answer would run on.
 
-    def __init__(self, matcher: Any, vocabulary: Vocabulary, guard: Guard, ended: int = 0) -> None:
+    wider: makes a matcher that takes over, from the beginning, when this one meets a limit of its own; None when there is none.
+    """
+
+    def __init__(self, matcher: Any, vocabulary: Vocabulary, guard: Guard, wider: Callable[[], Any] | None = None) -> None:
         self._matcher = matcher
         self._vocabulary = vocabulary
         self._guard = guard
-        self._ended = ended  # stop tokens that were accepted
+        self._wider = wider
+        self._tokens: list[int] = []
+        self._ended = 0  # stop tokens that were accepted
 
     @property
     def finished(self) -> bool:
@@ -34,6 +41,8 @@ class GrammarConstraint:
         if self.finished:
             return ()
         tokens = self._matcher.compute_ff_tokens()
+        if self._replaced():
+            return ()
         return tokens[: self._matcher.validate_tokens(tokens)] if tokens else ()
 
     def allowed(self) -> Allowed:
@@ -41,7 +50,8 @@ class GrammarConstraint:
         if self.finished:
             return _allowed(np.asarray(self._vocabulary.stop_tokens, np.int64), words)
         mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)[:words]
-        self._check()
+        if self._replaced():
+            mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)[:words]
         narrowing = self._guard.narrowing()
         if narrowing:
             ids = _ids(mask)
@@ -56,13 +66,13 @@ class GrammarConstraint:
                 self._refuse(token, count)
             if token in self._vocabulary.stop_tokens:
                 self._ended += 1
-            elif self._matcher.try_consume_tokens([token]):
+            elif self._matcher.try_consume_tokens([token]) or (self._replaced() and self._matcher.try_consume_tokens([token])):
                 self._guard.accept(token)
+                self._tokens.append(token)
             else:
                 self._refuse(token, count)
 
     def _refuse(self, token: int, accepted: int) -> None:
-        self._check()
         self.rollback(accepted)
         raise EngineError(f"token {token} is not what the grammar allows here; only tokens from `allowed` can be accepted")
 
@@ -84,7 +94,8 @@ class GrammarConstraint:
         """Whether the next token could be accepted, whatever the guard says."""
         if tokens[0] in self._vocabulary.stop_tokens:
             return int(not self._ended and bool(self._matcher.is_accepting()))
-        return int(not self._ended and self._matcher.validate_tokens([tokens[0]]))
+        count = 0 if self._ended else int(self._matcher.validate_tokens([tokens[0]]))
+        return int(self._matcher.validate_tokens([tokens[0]])) if self._replaced() else count
 
     def _admits(self, token: int) -> bool:
         return bool(self.allowed().mask[token // 32] >> np.uint32(token % 32) & 1)
@@ -94,15 +105,29 @@ class GrammarConstraint:
         self._ended -= taken
         if count > taken:
             self._guard.rollback(count - taken)
+            del self._tokens[taken - count :]
             if not self._matcher.rollback(count - taken):
                 raise EngineError(f"cannot take back {count} tokens: {self._matcher.get_error()}")
 
     def copy(self) -> GrammarConstraint:
-        return GrammarConstraint(self._matcher.deep_copy(), self._vocabulary, self._guard.copy(), self._ended)
+        other = GrammarConstraint(self._matcher.deep_copy(), self._vocabulary, self._guard.copy(), self._wider)
+        other._tokens, other._ended = list(self._tokens), self._ended
+        return other
 
-    def _check(self) -> None:
-        if self._matcher.is_error():
-            raise EngineError(f"the grammar failed: {self._matcher.get_error()[:300]}")
+    def _replaced(self) -> bool:
+        """Whether the matcher had failed and another has taken over. Raises EngineError when none can."""
+        if not self._matcher.is_error():
+            return False
+        fault = self._matcher.get_error().splitlines()[0][:200]
+        wider, self._wider = self._wider, None
+        matcher = None if wider is None else wider()
+        if matcher is None or not matcher.consume_tokens(self._tokens):
+            raise EngineError(f"the grammar failed after {len(self._tokens)} tokens: {fault}")
+        _log.warning(
+            "the grammar met a limit after %d tokens, any JSON may follow and is validated at the end: %s", len(self._tokens), fault
+        )
+        self._matcher = matcher
+        return True
 
 
 def _allowed(ids: npt.NDArray[np.int64], words: int) -> Allowed:

@@ -43,6 +43,7 @@ class Vocabulary:
         self.size = max(size or 0, tokenizer.vocab_size)
         self.stop_tokens = tuple(sorted(tokenizer.stop_tokens if stop_tokens is None else stop_tokens))
         self._lock = threading.RLock()
+        self._engine: Any = None
         self._holding: dict[bytes, npt.NDArray[np.int64]] = {}
         self._grammars: OrderedDict[Hashable, Any] = OrderedDict()
 
@@ -52,16 +53,18 @@ class Vocabulary:
         known = self.tokenizer.vocab_size
         return [self.tokenizer.token_bytes(i) if i < known else b"" for i in range(self.size)]
 
-    @functools.cached_property
+    @property
     def engine(self) -> Any:
-        """llguidance's index of the tokens. Takes one to two seconds for a vocabulary of 248,000."""
+        """llguidance's index of the tokens. Takes two seconds for a vocabulary of 248,000, the first time."""
         with self._lock:
-            return llguidance.LLTokenizer(
-                llguidance.TokenizerWrapper(_Wrapped(self)),
-                n_vocab=self.size,
-                eos_token=list(self.stop_tokens),
-                slices=llguidance.LLTokenizer.json_slices(),
-            )
+            if self._engine is None:
+                self._engine = llguidance.LLTokenizer(
+                    llguidance.TokenizerWrapper(_Wrapped(self)),
+                    n_vocab=self.size,
+                    eos_token=list(self.stop_tokens),
+                    slices=llguidance.LLTokenizer.json_slices(),
+                )
+            return self._engine
 
     @functools.cached_property
     def by_first_byte(self) -> list[npt.NDArray[np.int64]]:
