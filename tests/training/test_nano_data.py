@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from pathlib import Path
 from random import Random
 
@@ -40,6 +41,7 @@ def taught(words: Tokenizer) -> Taught:
 
 @given(st.text())
 def test_any_text_comes_back(words: Tokenizer, text: str) -> None:
+    text = unicodedata.normalize("NFC", text)
     assert words.decode(words.encode(text, add_special_tokens=False).ids, skip_special_tokens=False) == text
 
 
@@ -92,7 +94,7 @@ def test_values_are_chosen_and_keys_are_not(taught: Taught, words: Tokenizer) ->
         for first, last in example.values.values():
             assert example.chosen[first:last].all()
         spelled = [words.decode([token]) for token in tokens[example.chosen].tolist()]
-        assert '": ' not in spelled
+        assert '":' not in spelled
         assert '{"' not in spelled
         assert words.id_to_token(int(tokens[-1])) == "<|im_end|>"
         assert len(example.values) == sum(
@@ -107,7 +109,7 @@ def test_values_are_where_they_are_said_to_be(taught: Taught, words: Tokenizer) 
             for step in pointer.split("/")[1:]:
                 value = value[int(step)] if isinstance(value, list) else value[step]
             text = words.decode(example.tokens[first:last].tolist())
-            assert json.loads(text.removeprefix(", ")) == value  # in a list of texts the token of the separator begins the value
+            assert json.loads(text) == value
 
 
 def test_sources_stand_before_the_answer_and_show_what_is_copied(taught: Taught, words: Tokenizer) -> None:

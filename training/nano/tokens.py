@@ -1,7 +1,9 @@
 """The tokenizer of pagelift-nano: byte-level BPE in which a word is cut in the same way wherever it stands, so that it can be copied.
 
-A space is a token of its own, so are every digit and every sign; only letters merge. The few pieces of JSON that are forced between
-two values are one token each.
+A space is a token of its own, so are every digit and every sign; only letters merge, and two pieces of JSON around keys.
+
+transformers and mlx-vlm read any tokenizer of this architecture with the splitting pattern of Qwen3.5. It is the one in the file,
+therefore; the merges are learned with a finer one, and since none of them crosses its borders, the coarser gives the same tokens.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from pagelift.extract.words_prompt import MARKS
 
 VOCABULARY = 2048
 CHAT_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
-SPLIT = r'": |, "|\{"|\n+|[\p{L}\p{M}]+|.'
+FINE = r'":|\{"|\n+|[\p{L}\p{M}]+|.'
+QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _MARK = re.compile(r"<\|\w+\|>")
 _SEED = 900_000_000
 TEMPLATE = """\
@@ -47,15 +50,20 @@ TEMPLATE = """\
 def fit_tokenizer(texts: Iterable[str]) -> Tokenizer:
     """Learn the merges from prompts and answers."""
     engine = Tokenizer(models.BPE())
-    engine.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(SPLIT), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-    )
+    engine.normalizer = normalizers.NFC()
+    engine.pre_tokenizer = _splitting(FINE)
     engine.decoder = decoders.ByteLevel()
     size = VOCABULARY - len(CHAT_TOKENS) - len(MARKS)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     engine.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False))
+    engine.pre_tokenizer = _splitting(QWEN)
     engine.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in (*CHAT_TOKENS, *MARKS)])
     return engine
+
+
+def _splitting(pattern: str) -> pre_tokenizers.PreTokenizer:
+    by_pattern = pre_tokenizers.Split(Regex(pattern), "isolated")
+    return pre_tokenizers.Sequence([by_pattern, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
 def write_tokenizer(engine: Tokenizer, folder: Path) -> None:
@@ -65,7 +73,7 @@ def write_tokenizer(engine: Tokenizer, folder: Path) -> None:
     names = {f"{name}_token": f"<|{text}|>" for name, text in (("image", "image_pad"), ("video", "video_pad"))}
     names |= {f"vision_{side}_token": f"<|vision_{side}|>" for side in ("start", "end")}
     config = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
+        "tokenizer_class": "Qwen2Tokenizer",
         "processor_class": "Qwen3VLProcessor",
         "eos_token": "<|im_end|>",
         "pad_token": "<|endoftext|>",
