@@ -280,7 +280,11 @@ def serve(  # noqa: PLR0913, PLR0917
         typer.Option("--model", "-m", metavar="M", help="A checkpoint folder or a cached hub id. Default: PAGELIFT_MODEL, config.toml."),
     ] = None,
     engine: Annotated[
-        str, typer.Option(metavar="NAME", help="What reads values unless a request names a model: auto, layout, vlm.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What reads values unless a request names a model: auto, layout, vlm, remote (by VLLM_API_BASE, config.toml).",
+        ),
     ] = "auto",
     backend: Annotated[Backend, typer.Option(help="What runs the model.")] = Backend.auto,
     prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="For vlm, remote: the text to ask with, {schema} in it.")] = None,
@@ -334,7 +338,7 @@ def serve(  # noqa: PLR0913, PLR0917
 
     body_bytes = int(max_body_mb * _MB)
     job = command.Job(
-        engine, _local(engine, model, backend, prompt), tuple(alias or ()),
+        engine, _model(engine, _local(engine, model, backend, prompt), None, None), tuple(alias or ()),
         command.Listening(host, port, tls_certificate, tls_key, tuple(allow_host or ())),
         command.Doors(tuple(api_key or ()), api_key_file, tuple(cors_origin or ()), allow_urls, tuple(allow_folder or ())),
         command.Sizes(body_bytes, max_pages, max_pixels, running, waiting),

@@ -209,7 +209,7 @@ def test_a_lost_client_ends_the_work(invoice: bytes) -> None:
             with connect(server) as connection:
                 connection.sendall(head_of(request, body) + body)
                 gate.entered.acquire()
-            until(lambda: server.service.engines.running == 0)
+            until(lambda: server.service.models.running == 0)
         assert gate.left == ["Cancelled", "Cancelled"]
         assert not server.service.signals
 
@@ -225,14 +225,14 @@ def test_a_full_queue_is_a_429_and_waiting_requests_are_answered_in_the_end(invo
         threads[0].start()
         gate.entered.acquire()
         threads[1].start()
-        until(lambda: server.service.engines.waiting == 1)
+        until(lambda: server.service.models.waiting == 1)
         refused = client.post("/v1/extract", files={"document": invoice}, data=fields())
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
         assert int(refused.headers["retry-after"]) >= 1
         with pytest.raises(openai.RateLimitError):
             server.openai().chat.completions.create(**ask(invoice, model="gate"))
         assert client.get("/ready").status_code == 503
-        assert 'pagelift_queue_length{lane="extraction"} 1.0' in client.get("/metrics").text
+        assert 'pagelift_queue_length{lane="generation"} 1.0' in client.get("/metrics").text
         gate.open.set()
         for thread in threads:
             thread.join()

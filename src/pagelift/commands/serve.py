@@ -11,7 +11,7 @@ from platformdirs import user_data_path
 
 from pagelift.commands import ExitCode
 from pagelift.core import ConfigError, Limits
-from pagelift.extract import Engine, LocalModel, load_engine
+from pagelift.extract import Engine, LocalModel, RemoteServer, load_engine
 
 if TYPE_CHECKING:
     from pagelift.server.settings import Address, ServerSettings
@@ -77,7 +77,7 @@ class Job:
     """What was asked for on the command line."""
 
     engine: str
-    local: LocalModel | None
+    model: LocalModel | RemoteServer | None
     aliases: tuple[str, ...]
     listening: Listening
     doors: Doors
@@ -96,7 +96,7 @@ def run(job: Job) -> ExitCode:
     from pagelift.server.service import Service
 
     settings, address = make_settings(job)
-    catalog = Catalog(load_engines(job.engine, job.local), job.aliases)
+    catalog = Catalog(load_engines(job.engine, job.model), job.aliases)
     set_up()
     return ExitCode.FINE if serve(Service(settings, catalog), address) == 0 else ExitCode.USAGE
 
@@ -108,9 +108,9 @@ def check_installed() -> None:
         raise ConfigError(f"the server needs {', '.join(missing)}; install them with: pip install 'pagelift[server]'")
 
 
-def load_engines(name: str, local: LocalModel | None) -> list[Engine]:
+def load_engines(name: str, model: LocalModel | RemoteServer | None) -> list[Engine]:
     """The engines to serve: `name` first, and always the built-in one."""
-    first = load_engine(name, local or LocalModel())
+    first = load_engine(name, model or LocalModel())
     return [first] if first.name == "layout" else [first, load_engine("layout")]
 
 

@@ -122,7 +122,7 @@ def _ended(task: asyncio.Future[Usage]) -> Usage | Exception:
 async def _extracted(service: Service, question: Question, signal: Signal) -> AsyncIterator[Part]:
     reading = Reading(service.settings.limits, service.settings.access)
     order = Order(question.served, question.schema, question.attachments, reading, nulls="declared")
-    result = await service.engines.run(lambda: extract(order, signal, lambda _: None), signal)
+    result = await service.lane(question.served).run(lambda: extract(order, signal, lambda _: None), signal)
     service.metrics.pages.labels(question.served.id).inc(result.pages)
     text = json.dumps(result.data, ensure_ascii=False)
     for choice in range(question.count):

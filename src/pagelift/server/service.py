@@ -39,8 +39,8 @@ class Service:
         return watched(receive, self.settings.limits.request_seconds, self.signals)
 
     def lane(self, served: Served) -> Lane:
-        """Where extraction with a model waits its turn."""
-        return self.engines if served.loaded is None else self.models
+        """Where extraction waits its turn: the built-in engine takes a core, others wait for a model, here or elsewhere."""
+        return self.engines if served.engine.name == "layout" else self.models
 
     def finished(self, order: Order) -> Callable[[Generation], None]:
         """Counts the answers that a model gives during an extraction."""
