@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -14,6 +16,44 @@ namespace {
 }
 
 int64_t bytes(const std::vector<float>& floats) { return (int64_t)(floats.capacity() * sizeof(float)); }
+int64_t bytes(const StateFloats& floats) { return floats.size() * (int64_t)sizeof(float); }
+
+// Freed states, at most kKept of a size: those of the layers of one sequence.
+constexpr size_t kKept = 32;
+constexpr std::align_val_t kLine{64};
+
+struct FreeStates {
+  std::mutex lock;
+  std::map<int64_t, std::vector<float*>> of_size;
+};
+FreeStates& free_states() {
+  static FreeStates* states = new FreeStates;  // never destroyed: threads may end after it
+  return *states;
+}
+
+float* new_state(int64_t size) {
+  {
+    FreeStates& free = free_states();
+    std::lock_guard guard(free.lock);
+    std::vector<float*>& kept = free.of_size[size];
+    if (!kept.empty()) {
+      float* floats = kept.back();
+      kept.pop_back();
+      return floats;
+    }
+  }
+  return static_cast<float*>(::operator new(size * sizeof(float), kLine));
+}
+
+void free_state(float* floats, int64_t size) {
+  {
+    FreeStates& free = free_states();
+    std::lock_guard guard(free.lock);
+    std::vector<float*>& kept = free.of_size[size];
+    if (kept.size() < kKept) return kept.push_back(floats);
+  }
+  ::operator delete(floats, kLine);
+}
 
 }  // namespace
 
@@ -63,21 +103,34 @@ void KvCache::keep(int64_t count, int64_t block) {
   blocks_.resize((length_ + kKeys - 1) / kKeys);
 }
 
+StateFloats::StateFloats(int64_t size) : size_(size), floats_(new_state(size)) {}
+StateFloats::~StateFloats() {
+  if (floats_) free_state(floats_, size_);
+}
+StateFloats::StateFloats(const StateFloats& other) : StateFloats(other.size_) { std::copy_n(other.floats_, size_, floats_); }
+bool StateFloats::operator==(const StateFloats& other) const {
+  return size_ == other.size_ && std::equal(floats_, floats_ + size_, other.floats_);
+}
+
 DeltaState::DeltaState(const DeltaShape& shape)
-    : shape(shape), window((shape.kernel - 1) * shape.channels()), state(shape.state_floats()) {}
+    : shape(shape), window((shape.kernel - 1) * shape.channels()), state(shape.state_floats()) {
+  std::fill_n(state.data(), state.size(), 0.0f);
+}
 
 int64_t DeltaState::nbytes() const {
   int64_t total = bytes(window) + bytes(state);
-  if (draft)
-    for (const auto* part : {&draft->inputs, &draft->state, &draft->k, &draft->v, &draft->decay, &draft->beta}) total += bytes(*part);
-  return total;
+  if (!draft) return total;
+  for (const auto* part : {&draft->inputs, &draft->k, &draft->v, &draft->decay, &draft->beta}) total += bytes(*part);
+  return total + (draft->state ? bytes(*draft->state) : 0);
 }
 
 void DeltaState::advance(const Kernels& kernels, const DeltaInputs& in, int64_t head, int64_t chunk) {
   const int64_t key_head = head / (shape.value_heads / shape.key_heads), column = chunk * kColumns;
   const int64_t key = key_head * shape.key_dim, value = head * shape.value_dim + column;
+  const int64_t place = (head * shape.chunks() + chunk) * shape.key_dim * kColumns;
   DeltaJob job;
-  job.state = state.data() + (head * shape.chunks() + chunk) * shape.key_dim * kColumns;
+  job.state = state.data() + place;
+  job.before = draft && draft->state ? draft->state->data() + place : job.state;
   job.key_dim = shape.key_dim;
   job.columns = std::min(kColumns, shape.value_dim - column);
   job.tokens = in.tokens;
@@ -97,7 +150,7 @@ void DeltaState::advance(const Kernels& kernels, const DeltaInputs& in, int64_t 
 void DeltaState::record(const DeltaInputs& in) {
   if (!draft) throw CacheError("the convolution of a drafted block must run before its recurrence");
   Draft& d = *draft;
-  d.state = state;
+  d.state = std::exchange(state, StateFloats(shape.state_floats()));
   d.tokens = in.tokens;
   d.decay.assign(in.decay, in.decay + in.tokens * shape.value_heads);
   d.beta.assign(in.beta, in.beta + in.tokens * shape.value_heads);
@@ -109,17 +162,19 @@ void DeltaState::record(const DeltaInputs& in) {
   }
 }
 
-void DeltaState::keep(const Kernels& kernels, int64_t count, int64_t block) {
+void DeltaState::keep(ThreadPool& pool, const Kernels& kernels, int64_t count, int64_t block) {
   if (!draft || count < 0 || count > block || block != draft->tokens) refuse_keep(count, block);
   Draft kept = std::move(*draft);
   draft.reset();
   std::copy_n(kept.inputs.data() + count * shape.channels(), window.size(), window.data());
   if (count == block) return;  // the state already has all updates
-  state = std::move(kept.state);
+  state = std::move(*kept.state);
   const DeltaInputs inputs{nullptr,        kept.k.data(), kept.v.data(), kept.decay.data(), kept.beta.data(), shape.keys(),
                            shape.values(), count,         nullptr};
-  for (int64_t head = 0; head < shape.value_heads; ++head)
-    for (int64_t chunk = 0; chunk < shape.chunks(); ++chunk) advance(kernels, inputs, head, chunk);
+  const int64_t chunks = shape.chunks();
+  pool.run(shape.value_heads * chunks, 1, count * shape.key_dim * kColumns, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) advance(kernels, inputs, i / chunks, i % chunks);
+  });
 }
 
 DeltaState DeltaState::copy() const {

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "kernels.h"
+#include "threads.h"
 
 namespace pagelift {
 
@@ -69,6 +71,33 @@ struct DeltaInputs {
   float* y;
 };
 
+// Floats of a recurrent state, not initialised. Freed memory is kept for the next one of the same size, as drafts come and go.
+class StateFloats {
+ public:
+  explicit StateFloats(int64_t size);
+  ~StateFloats();
+  StateFloats(const StateFloats& other);
+  StateFloats(StateFloats&& other) noexcept { swap(other); }
+  StateFloats& operator=(StateFloats other) noexcept {
+    swap(other);
+    return *this;
+  }
+  bool operator==(const StateFloats& other) const;
+
+  int64_t size() const { return size_; }
+  float* data() { return floats_; }
+  const float* data() const { return floats_; }
+
+ private:
+  void swap(StateFloats& other) noexcept {
+    std::swap(size_, other.size_);
+    std::swap(floats_, other.floats_);
+  }
+
+  int64_t size_ = 0;
+  float* floats_ = nullptr;
+};
+
 // State of one gated DeltaNet layer.
 class DeltaState {
  public:
@@ -76,22 +105,23 @@ class DeltaState {
 
   // The record of a drafted block.
   struct Draft {
-    std::vector<float> inputs;  // (kernel - 1 + tokens, channels) of the convolution
-    std::vector<float> state;   // before the block
+    std::vector<float> inputs;         // (kernel - 1 + tokens, channels) of the convolution
+    std::optional<StateFloats> state;  // before the block
     std::vector<float> k, v, decay, beta;
     int64_t tokens = 0;
   };
 
   const DeltaShape shape;
   std::vector<float> window;  // (kernel - 1, channels)
-  std::vector<float> state;   // (value_heads, chunks, key_dim, kColumns)
+  StateFloats state;          // (value_heads, chunks, key_dim, kColumns)
   std::optional<Draft> draft;
 
   int64_t nbytes() const;
   // Lets one chunk of one head take part in the tokens.
   void advance(const Kernels& kernels, const DeltaInputs& inputs, int64_t head, int64_t chunk);
+  // Remembers what `keep` needs; the inputs must then go through `advance`.
   void record(const DeltaInputs& inputs);
-  void keep(const Kernels& kernels, int64_t count, int64_t block);
+  void keep(ThreadPool& pool, const Kernels& kernels, int64_t count, int64_t block);
   DeltaState copy() const;
 };
 

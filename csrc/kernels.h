@@ -85,12 +85,14 @@ constexpr int64_t attention_scratch(int64_t dim) {  // floats
   return kQueries * key_width(dim) + 2 * kQueryTile * kSpan + kSpan * (key_width(dim) + value_width(dim)) / 2 + 2 * kSpan + 64;
 }
 
-// The gated delta rule for value columns 16 * chunk to 16 * chunk + 15 of one head over consecutive tokens. state: (key_dim, 16).
-// Strides are in floats from one token to the next. y may be nullptr: then only the state advances, by the same bits.
-constexpr int64_t kColumns = 16;
+// The gated delta rule for kColumns value columns of one head over consecutive tokens. state: (key_dim, kColumns) afterwards;
+// before: the same before the first token, in the same place or elsewhere. Strides are in floats from one token to the next. y may
+// be nullptr: then only the state advances, by the same bits.
+constexpr int64_t kColumns = 32;
 struct DeltaJob {
+  const float* before;
   float* state;
-  int64_t key_dim, columns, tokens;  // columns: 1 to 16
+  int64_t key_dim, columns, tokens;  // columns: 1 to kColumns, the others are padding
   const float *q, *k, *v, *decay, *beta;
   int64_t key_stride, value_stride, gate_stride;
   float* y;

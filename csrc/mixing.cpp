@@ -52,8 +52,7 @@ void gated_delta_rule(const Context& on, const float* qkv, const DeltaGates& gat
                       const std::vector<DeltaState*>& states, float* y) {
   const DeltaShape& shape = states[0]->shape;
   const int64_t tokens = segments.back().start + segments.back().length, keys = shape.keys(), heads = shape.value_heads;
-  const std::unique_ptr<float[]> memory(new float[tokens * 2 * (keys + heads)]);
-  float *q = memory.get(), *k = q + tokens * keys, *decay = k + tokens * keys, *beta = decay + tokens * heads;
+  float *q = scratch(tokens * 2 * (keys + heads), Use::operation), *k = q + tokens * keys, *decay = k + tokens * keys, *beta = decay + tokens * heads;
   const float q_scale = 1.0f / std::sqrt((float)shape.key_dim);
   on.pool.run(tokens, 1, keys * 4 + heads * 64, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {

@@ -207,7 +207,7 @@ class Operations {
 
   void keep(DeltaState& state, int64_t count, int64_t block) {
     Release release;
-    state.keep(on_.kernels, count, block);
+    state.keep(on_.pool, on_.kernels, count, block);
   }
 
  private:

@@ -111,26 +111,27 @@ void span_values(const Span& span, const float* weights, int64_t rows, int64_t m
   }
 }
 
-// 2^(x log2(e)) within 1e-4 of its value, for x <= 0; what is rounded to bf16 afterwards needs no more. A minimax polynomial.
-PAGELIFT_INLINE F exp_rough(F x) {
-  const float round = 0x1.8p23f;
-  const F scaled = maximum(x, all(-87.0f)) * 1.44269504f;
-  const F shifted = scaled + round;
-  const F r = scaled - (shifted - round);
+// exp(x - highest) within 1e-4 of its value, for x <= highest; what is rounded to bf16 afterwards needs no more. 2^r by a minimax
+// polynomial.
+PAGELIFT_INLINE F exp_rough(F x, float highest) {
+  constexpr float kLog2E = 1.44269504f, kRound = 0x1.8p23f;
+  F scaled = x * kLog2E - highest * kLog2E;
+#if !defined(__AVX512F__)
+  scaled = maximum(scaled, all(-126.0f));
+#endif
+  const F shifted = scaled + kRound, n = shifted - kRound, r = scaled - n;
   const F p = ((r * 0.05517116f + 0.2426109f) * r + 0.69326104f) * r + 0.99992809f;
+#if defined(__AVX512F__)
+  return (F)_mm512_mask_scalef_ps((__m512)p, 0xffff, (__m512)p, (__m512)n);
+#else
   return (F)((U)p + ((U)shifted << 23));
+#endif
 }
 
 PAGELIFT_INLINE F lanes_below(F v, int64_t n, F others) {
   I lane;
   for (int i = 0; i < W; ++i) lane[i] = i;
   return select((I)(lane < (int32_t)n), v, others);
-}
-
-float largest_lane(F v) {
-  float top = v[0];
-  for (int i = 1; i < W; ++i) top = v[i] > top ? v[i] : top;
-  return top;
 }
 
 constexpr float kLowest = -0x1.fffffep127f;  // finite, so that differences are never NaN
@@ -141,30 +142,63 @@ PAGELIFT_INLINE void put_weights(uint16_t* to, F weights) {
   memcpy(to, &narrow, sizeof narrow);
 }
 
+// The largest of `count` scores and `largest`; with Codes, they are multiplied by what the codes of the keys are worth first.
+template <bool Codes>
+PAGELIFT_INLINE float highest_of(float* scores, int64_t count, const float* worth, float largest) {
+  const auto at = [&](int64_t j) {
+    F v = load(scores + j);
+    if constexpr (Codes) store(scores + j, v *= load(worth + j));
+    return v;
+  };
+  F top = all(largest), other = top;
+  int64_t j = 0;
+  for (; j + 2 * W <= count; j += 2 * W) {
+    top = maximum(at(j), top);
+    other = maximum(at(j + W), other);
+  }
+  for (; j < count; j += W) top = maximum(count - j < W ? lanes_below(at(j), count - j, all(kLowest)) : at(j), top);
+  return largest_lane(maximum(other, top));
+}
+
+// Scores to weights, with zeros up to `padded`; returns their sum. Even and odd vectors are summed apart.
+template <bool Rough, bool Codes, class T>
+PAGELIFT_INLINE float weights_of(const float* scores, int64_t count, int64_t padded, const float* worth, float highest, T* to) {
+  const auto at = [&](int64_t j) {
+    const F v = load(scores + j);
+    return Rough ? exp_rough(v, highest) : exp(v - highest);
+  };
+  const auto put_at = [&](int64_t j, F weights) {
+    if constexpr (Codes) weights *= load(worth + j);
+    put_weights(to + j, weights);
+  };
+  F even = {}, odd = {};
+  int64_t j = 0;
+  for (; j + 2 * W <= count; j += 2 * W) {
+    const F first = at(j), second = at(j + W);
+    even += first;
+    odd += second;
+    put_at(j, first);
+    put_at(j + W, second);
+  }
+  for (bool upper = false; j < count; j += W, upper = true) {
+    const F weights = count - j < W ? lanes_below(at(j), count - j, F{}) : at(j);
+    (upper ? odd : even) += weights;
+    put_at(j, weights);
+  }
+  for (; j < padded; j += W) put_weights(to + j, F{});
+  return sum(even + odd);
+}
+
 // Turn `count` scores of a row into weights relative to the running maximum, with zeros up to `padded`. Returns by what the row's
 // sums so far must be multiplied. `to` may be `scores`.
-template <bool Rough, class T>
-float soften(const Span& span, float* scores, int64_t count, int64_t padded, T* to, float& largest, float& total) {
-  F top = all(largest);
-  for (int64_t j = 0; j < count; j += W) {
-    F v = load(scores + j);
-    if (span.key_worth) store(scores + j, v *= load(span.key_worth + j));
-    top = maximum(count - j < W ? lanes_below(v, count - j, all(kLowest)) : v, top);
-  }
-  const float highest = largest_lane(top);
-  F acc = {};
-  for (int64_t j = 0; j < count; j += W) {
-    F weights = load(scores + j) - highest;
-    weights = Rough ? exp_rough(weights) : exp(weights);
-    if (count - j < W) weights = lanes_below(weights, count - j, F{});
-    acc += weights;
-    if (span.value_worth) weights *= load(span.value_worth + j);
-    put_weights(to + j, weights);
-  }
-  for (int64_t j = round_up(count, W); j < padded; j += W) put_weights(to + j, F{});
-  const float shrink = exp(all(largest - highest))[0];
+template <bool Rough, bool Codes, class T>
+__attribute__((noinline)) float soften(const Span& span, float* scores, int64_t count, int64_t padded, T* to, float& largest,
+                                       float& total) {
+  const float highest = highest_of<Codes>(scores, count, span.key_worth, largest);
+  const float added = weights_of<Rough, Codes>(scores, count, padded, span.value_worth, highest, to);
+  const float shrink = highest == largest ? 1.0f : exp(all(largest - highest))[0];
   largest = highest;
-  total = total * shrink + sum(acc);
+  total = total * shrink + added;
   return shrink;
 }
 
@@ -242,8 +276,9 @@ void attend_span(const Work& work, const Span& span, int64_t r0, int64_t rows, i
     span_scores<T>(span, q, rows, most, work.scores);
   for (int64_t r = 0; r < rows; ++r) {
     float* scores = work.scores + r * kSpan;
-    const float shrink = soften<sizeof(T) == 2>(span, scores, counts[r], round_up(most, 32), weights + r * kSpan,
-                                                job.part.largest[r0 + r], job.part.total[r0 + r]);
+    const auto with = span.key_worth ? soften<sizeof(T) == 2, true, A> : soften<sizeof(T) == 2, false, A>;
+    const float shrink =
+        with(span, scores, counts[r], round_up(most, 32), weights + r * kSpan, job.part.largest[r0 + r], job.part.total[r0 + r]);
     if (shrink != 1.0f)
       for (int64_t i = 0; i < work.values; i += W) store(sums + r * work.values + i, load(sums + r * work.values + i) * shrink);
   }
@@ -261,7 +296,7 @@ void attention(const AttentionJob& job, float* scratch) {
   float* scores = memory + kQueries * keys;
   float* worth = scores + 2 * kQueryTile * kSpan;
   const Work work{job, keys, values, memory, scores, uses_tiles(job) ? scores + kQueryTile * kSpan : scores, (uint16_t*)(worth + 2 * kSpan), worth};
-  if (uses_tiles(job)) amx_configure();
+  if (uses_tiles(job)) amx_begin();
   take_queries(work);
   int64_t tokens = 0;
   for (int64_t r = 0; r < job.rows; ++r) {
@@ -283,6 +318,7 @@ void attention(const AttentionJob& job, float* scratch) {
         attend_span<uint16_t, float>(work, span, r, rows, first);
     }
   }
+  if (uses_tiles(job)) amx_end();
 }
 
 void join(const AttentionPart& all_parts, const AttentionPart& part, int64_t rows, int64_t width) {

@@ -7,68 +7,68 @@ namespace pagelift::PAGELIFT_NAMESPACE {
 
 namespace {
 
-constexpr int C = kColumns / W;  // vectors across the columns of a state
+constexpr int C = W == 4 ? 4 : kColumns / W;  // vectors of columns that advance together
+constexpr int kSums = W == 16 ? 4 : 2;          // sums over every second or fourth key, so that additions do not wait for each other
 
-struct Row {
+struct Columns {
   F part[C];
 };
 
-PAGELIFT_INLINE Row load_row(const float* p) {
-  Row row;
+// sums[i % kSums] += row i of a state * factors[i], or whatever `step` does with row i, in the order of the keys.
+template <class Step>
+PAGELIFT_INLINE Columns over_keys(int64_t keys, Step step) {
+  Columns sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= keys; i += kSums) {
 #pragma GCC unroll 4
-  for (int c = 0; c < C; ++c) row.part[c] = load(p + c * W);
-  return row;
-}
-
-PAGELIFT_INLINE void add(Row& sum, const Row& row, float factor) {
+    for (int s = 0; s < kSums; ++s) step(i + s, sums[s]);
+  }
 #pragma GCC unroll 4
-  for (int c = 0; c < C; ++c) sum.part[c] += row.part[c] * factor;
+  for (int s = 0; s < kSums; ++s)
+    if (i + s < keys) step(i + s, sums[s]);
+  for (int s = kSums / 2; s > 0; s /= 2)
+    for (int j = 0; j < s; ++j)
+#pragma GCC unroll 4
+      for (int c = 0; c < C; ++c) sums[j].part[c] += sums[j + s].part[c];
+  return sums[0];
 }
 
-// Even and odd keys are summed apart, which halves the chain of dependent additions.
-PAGELIFT_INLINE Row join(const Row (&sums)[2]) {
-  Row all = sums[0];
-  add(all, sums[1], 1.0f);
-  return all;
-}
-
-// S^T k for one token.
-PAGELIFT_INLINE Row read(const float* state, const float* k, int64_t keys) {
-  Row sums[2] = {};
-  for (int64_t i = 0; i < keys; ++i) add(sums[i % 2], load_row(state + i * kColumns), k[i]);
-  return join(sums);
-}
-
-// S = decay S + k outer change; returns S^T q.
-PAGELIFT_INLINE Row write(float* state, const float* q, const float* k, int64_t keys, float decay, const Row& change) {
-  Row sums[2] = {};
-  for (int64_t i = 0; i < keys; ++i) {
-    Row row = load_row(state + i * kColumns);
+// One token: change = beta (v - decay S^T k), then S = decay S + k outer change; returns S^T q. The state stays in the first-level
+// cache between the two passes.
+PAGELIFT_INLINE Columns advance(const float* from, float* to, const float* q, const float* k, int64_t keys, float decay, float beta,
+                                const Columns& v) {
+  Columns change = over_keys(keys, [&](int64_t i, Columns& sum) {
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) sum.part[c] += load(from + i * kColumns + c * W) * k[i];
+  });
+#pragma GCC unroll 4
+  for (int c = 0; c < C; ++c) change.part[c] = (v.part[c] - change.part[c] * decay) * beta;
+  return over_keys(keys, [&](int64_t i, Columns& sum) {
 #pragma GCC unroll 4
     for (int c = 0; c < C; ++c) {
-      row.part[c] = row.part[c] * decay + change.part[c] * k[i];
-      store(state + i * kColumns + c * W, row.part[c]);
+      const F row = load(from + i * kColumns + c * W) * decay + change.part[c] * k[i];
+      store(to + i * kColumns + c * W, row);
+      sum.part[c] += row * q[i];
     }
-    add(sums[i % 2], row, q[i]);
+  });
+}
+
+void advance_all(const DeltaJob& job, const float* from, int64_t t) {
+  const float *q = job.q + t * job.key_stride, *k = job.k + t * job.key_stride;
+  const float decay = job.decay[t * job.gate_stride], beta = job.beta[t * job.gate_stride];
+  float v[kColumns] = {}, y[kColumns];
+  memcpy(v, job.v + t * job.value_stride, job.columns * sizeof(float));
+  for (int64_t first = 0; first < job.columns; first += C * W) {
+    const Columns out = advance(from + first, job.state + first, q, k, job.key_dim, decay, beta, load_as<Columns>(v + first));
+    memcpy(y + first, &out, sizeof out);
   }
-  return join(sums);
+  if (job.y) memcpy(job.y + t * job.y_stride, y, job.columns * sizeof(float));
 }
 
 }  // namespace
 
 void delta(const DeltaJob& job) {
-  for (int64_t t = 0; t < job.tokens; ++t) {
-    const float *q = job.q + t * job.key_stride, *k = job.k + t * job.key_stride;
-    const float decay = job.decay[t * job.gate_stride], beta = job.beta[t * job.gate_stride];
-    float values[kColumns] = {};
-    memcpy(values, job.v + t * job.value_stride, job.columns * sizeof(float));
-    Row change = load_row(values);
-    add(change, read(job.state, k, job.key_dim), -decay);  // v - (decay S)^T k
-#pragma GCC unroll 4
-    for (int c = 0; c < C; ++c) change.part[c] *= beta;
-    const Row y = write(job.state, q, k, job.key_dim, decay, change);
-    if (job.y) memcpy(job.y + t * job.y_stride, &y, job.columns * sizeof(float));
-  }
+  for (int64_t t = 0; t < job.tokens; ++t) advance_all(job, t == 0 ? job.before : job.state, t);
 }
 
 void conv(const ConvJob& job) {

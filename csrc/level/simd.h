@@ -90,27 +90,36 @@ PAGELIFT_INLINE F widen_f16(H h) {
 typedef float F4 __attribute__((vector_size(16)));
 typedef float F8 __attribute__((vector_size(32)));
 
-// The sum of all lanes, always in the same order.
-PAGELIFT_INLINE float sum(F v) {
+template <class V, class Half>
+struct Halves {
+  Half low, high;
+  PAGELIFT_INLINE explicit Halves(const V& v) {
+    memcpy(&low, &v, sizeof low);
+    memcpy(&high, (const char*)&v + sizeof low, sizeof high);
+  }
+};
+
+// All lanes joined by `join`, always in the same order.
+template <class Join>
+PAGELIFT_INLINE float join_lanes(F v, Join join) {
   F4 q;
   if constexpr (W == 16) {
-    F8 low, high;
-    memcpy(&low, &v, 32);
-    memcpy(&high, (const char*)&v + 32, 32);
-    const F8 half = low + high;
-    F4 a, b;
-    memcpy(&a, &half, 16);
-    memcpy(&b, (const char*)&half + 16, 16);
-    q = a + b;
+    const Halves<F, F8> halves(v);
+    const Halves<F8, F4> quarters(join(halves.low, halves.high));
+    q = join(quarters.low, quarters.high);
   } else if constexpr (W == 8) {
-    F4 a, b;
-    memcpy(&a, &v, 16);
-    memcpy(&b, (const char*)&v + 16, 16);
-    q = a + b;
+    const Halves<F, F4> halves(v);
+    q = join(halves.low, halves.high);
   } else {
     memcpy(&q, &v, 16);
   }
-  return (q[0] + q[2]) + (q[1] + q[3]);
+  return join(join(q[0], q[2]), join(q[1], q[3]));
+}
+PAGELIFT_INLINE float sum(F v) {
+  return join_lanes(v, [](auto a, auto b) { return a + b; });
+}
+PAGELIFT_INLINE float largest_lane(F v) {
+  return join_lanes(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 PAGELIFT_INLINE F select(I condition, F yes, F no) { return (F)(((I)yes & condition) | ((I)no & ~condition)); }

@@ -232,7 +232,7 @@ TEST(drafts_of_delta_net_leave_the_bits_of_a_step) {
     step(on, net, drafted, x, 0, 5, false);
     step(on, net, plain, x, 0, 5, false);
     step(on, net, drafted, x, 5, 7, true);
-    drafted.keep(on.kernels, kept, 7);
+    drafted.keep(on.pool, on.kernels, kept, 7);
     if (kept) step(on, net, plain, x, 5, kept, false);
     check(drafted.state == plain.state && drafted.window == plain.window, "state after keeping " + std::to_string(kept));
     DeltaState copy = drafted.copy();
