@@ -54,23 +54,27 @@ class Mixing:
     def normal(self, *shape: int) -> np.ndarray:
         return self.rng.standard_normal(shape, np.float32)
 
-    def cases(self) -> Iterator[Case]:
-        yield self.picture_attention()
-        for context, rows in ((STEP, STEP), (2048, STEP), (16384, STEP), (512, 1), (32768, 1), (512, 8), (32768, 8)):
-            yield self.attention(context, rows)
+    def cases(self, part: str = "") -> Iterator[Case]:
+        """All operations whose name contains `part`; operands are made when a case is asked for."""
+        for context, rows in ((PATCHES, 0), (STEP, STEP), (2048, STEP), (16384, STEP), (512, 1), (32768, 1), (512, 8), (32768, 8)):
+            name = f"attention {rows} rows of {context}" if rows else f"picture_attention {context} patches"
+            if part in name:
+                yield self.attention(name, context, rows) if rows else self.picture_attention(name)
         for rows, draft in ((STEP, False), (1, False), (8, True)):
-            yield self.delta_net(rows, draft)
-        yield from self.row_operations(STEP)
-        yield from self.row_operations(1)
+            name = f"delta_net {rows} rows" + (", a draft of which half is kept" if draft else "")
+            if part in name:
+                yield self.delta_net(name, rows, draft)
+        for rows in (STEP, 1):
+            yield from (case for case in self.row_operations(rows) if part in case.name)
 
-    def picture_attention(self) -> Case:
+    def picture_attention(self, name: str) -> Case:
         vision = self.shape.vision
         qkv, angles = self.normal(PATCHES, 3 * vision.hidden), self.normal(PATCHES, vision.hidden // vision.heads // 2)
         table = RotaryTable(np.cos(angles), np.sin(angles))
         run = lambda: self.backend.picture_attention(qkv, vision.heads, table, [PATCHES])  # noqa: E731
-        return Case(f"picture_attention {PATCHES} patches", run, 4.0 * PATCHES**2 * vision.hidden, 16.0 * PATCHES * vision.hidden)
+        return Case(name, run, 4.0 * PATCHES**2 * vision.hidden, 16.0 * PATCHES * vision.hidden)
 
-    def attention(self, context: int, rows: int) -> Case:
+    def attention(self, name: str, context: int, rows: int) -> Case:
         """`rows` new tokens after context - rows that are cached."""
         shape, backend = self.shape, self.backend
         norm = RmsNorm(self.normal(shape.head_dim), 1e-6)
@@ -88,7 +92,7 @@ class Mixing:
 
         pairs = rows * (context - rows) + rows * (rows + 1) / 2
         read = cache.nbytes if rows < STEP else 0
-        return Case(f"attention {rows} rows of {context}", run, 4.0 * pairs * shape.heads * shape.head_dim, float(read))
+        return Case(name, run, 4.0 * pairs * shape.heads * shape.head_dim, float(read))
 
     def fill(self, cache: SequenceCache, heads: AttentionHeads, tokens: int) -> None:
         """Random keys and values, through attention with one query head per KV head."""
@@ -98,7 +102,7 @@ class Mixing:
             self.backend.attention(q, k, v, Ragged.of([(cache, rows, False)]), cache.layers)
             tokens -= rows
 
-    def delta_net(self, rows: int, draft: bool) -> Case:
+    def delta_net(self, name: str, rows: int, draft: bool) -> Case:
         shape, backend, dim = self.shape, self.backend, self.shape.linear_dim
         heads = shape.linear_value_heads
         small = [self.normal(*size) for size in ((shape.channels, 4), (heads,), (heads,), (dim,))]
@@ -112,7 +116,6 @@ class Mixing:
                 cache.layers[0].keep(rows // 2, rows)
 
         state = heads * dim * dim
-        name = f"delta_net {rows} rows" + (", a draft of which half is kept" if draft else "")
         return Case(name, run, 7.0 * rows * state, 8.0 * state)
 
     def row_operations(self, rows: int) -> Iterator[Case]:
@@ -146,9 +149,8 @@ def main() -> None:
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     backend = CpuBackend(options.threads, options.level, kv=options.kv)
-    for case in Mixing(backend, SHAPES[options.shape]).cases():
-        if options.only in case.name:
-            sys.stdout.write(json.dumps(asdict(time_case(case))) + "\n")
+    for case in Mixing(backend, SHAPES[options.shape]).cases(options.only):
+        sys.stdout.write(json.dumps(asdict(time_case(case))) + "\n")
 
 
 if __name__ == "__main__":
