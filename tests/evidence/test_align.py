@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagelift.core import Box, PageContent, Word
+from pagelift.evidence import rows as rows_module
 from pagelift.evidence.align import align, leaves
 
 CHAR_PT, LINE_PT = 6.0, 14.0
@@ -109,6 +110,43 @@ def test_rows_stay_together_and_each_takes_its_own_words() -> None:
     for row in range(3):
         tops = {round(found[f"/rows/{row}/{key}"].box.top) for key in ("qty", "item", "price")}
         assert tops == {round(50 + LINE_PT * (row + 1))}
+
+
+def test_equal_rows_take_their_lines_in_order_and_single_values_their_words() -> None:
+    lines = ["Nut  2.00", "Bolt  2.00", "Nut  2.00", "Nut  2.00"]
+    rows = [{"item": "Nut", "price": 2.0}, {"item": "Nut", "price": 2.0}]
+    found = align({"rows": [rows[0], {"item": "Bolt", "price": 2.0}, *rows]}, [page(*lines)])
+    assert [round(found[f"/rows/{k}/price"].box.top) for k in range(4)] == [50, 64, 78, 92]
+    tags = align({"tags": ["red", "blue", "red"]}, [page("red blue red")])
+    assert [round(tags[f"/tags/{k}"].box.x0) for k in range(3)] == [40, 64, 94]
+
+
+def test_values_of_a_row_may_stand_on_the_lines_around_it() -> None:
+    lines = ["Nut  1  2.00", "steel, blue", "Nut  1  2.00", "brass"]
+    rows = [{"item": "Nut", "kind": "steel, blue", "price": 2.0}, {"item": "Nut", "kind": "brass", "price": 2.0}]
+    found = align({"rows": rows}, [page(*lines)])
+    assert [round(found[f"/rows/{k}/{key}"].box.top) for k in range(2) for key in ("item", "kind", "price")] == [50, 64, 50, 78, 92, 78]
+
+
+def test_rows_in_another_order_than_printed_are_found() -> None:
+    found = align({"rows": [{"a": "Zeta", "b": 9.5}, {"a": "Alpha", "b": 7.25}]}, [page("Alpha 7.25", "Zeta 9.50")])
+    assert [round(found[f"/rows/{k}/a"].box.top) for k in range(2)] == [64, 50]
+
+
+def test_short_values_far_from_their_row_have_no_place() -> None:
+    lines = ["7", *["filler words here"] * 20, "Nut  2.00", "Bolt  3.00"]
+    found = align({"rows": [{"item": "Nut", "qty": 7}, {"item": "Bolt", "qty": None}]}, [page(*lines)])
+    assert "/rows/0/qty" not in found
+    assert "/rows/0/item" in found
+
+
+def test_long_arrays_are_placed_in_parts_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = {"rows": [{"item": "Nut" if k % 3 else "Bolt", "price": 2.0} for k in range(30)]}
+    pages = [page(*[f"{row['item']}  2.00" for row in data["rows"]])]
+    whole = align(data, pages)
+    monkeypatch.setattr(rows_module, "MOST_STEPS", 100)
+    assert align(data, pages) == whole
+    assert [round(whole[f"/rows/{k}/item"].box.top) for k in range(30)] == [round(50 + LINE_PT * k) for k in range(30)]
 
 
 def test_the_name_of_the_key_decides_between_equal_values() -> None:
