@@ -76,7 +76,8 @@ def count_rows(data: Json, fields: Mapping[str, Field], pages: Sequence[PageCont
     counts = []
     for known in lists:
         found = [line for line in known.lines if line is not None]
-        seen = len(found) + (len(_left_out(known, found, layouts, taken)) if len(set(found)) >= FEWEST else 0)
+        left_out = len(_left_out(known, found, layouts, taken)) if len(set(found)) >= FEWEST else 0
+        seen = len(found) + max(0, left_out - (len(found) - len(set(found))))  # entries alike may have been placed on one line
         counts.append(RowCount(known.pointer, len(known.lines), seen))
     return counts
 
