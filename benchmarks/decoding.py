@@ -129,8 +129,11 @@ class OneByOne:
 def script(tokenizer: Tokenizer, constraint: Constraint, answer: str) -> list[int]:
     """The answer as the tokens that the grammar forces and the tokenizer chooses between them."""
     rest, tokens = answer.encode(), []
+    ahead: list[int] = []
     while rest:
-        step = list(constraint.forced()) or tokenizer.encode(rest.decode())[:1]
+        step = list(constraint.forced())
+        ahead = [] if step else ahead or tokenizer.encode(rest.decode())
+        step = step or [ahead.pop(0)]
         constraint.accept(step)
         said = b"".join(map(tokenizer.token_bytes, step))
         if not rest.startswith(said):
