@@ -63,5 +63,5 @@ Mask = npt.NDArray[np.bool_]
 
 def unpack_mask(mask: npt.NDArray[np.uint32], vocabulary: int) -> Mask:
     """A bit mask as booleans (vocabulary,); ids beyond the mask are not allowed."""
-    bits: npt.NDArray[Any] = np.unpackbits(mask.view(np.uint8), bitorder="little")[:vocabulary].astype(bool)
+    bits: npt.NDArray[Any] = np.unpackbits(mask.view(np.uint8), bitorder="little")[:vocabulary].view(np.bool_)
     return bits if len(bits) == vocabulary else np.concatenate([bits, np.zeros(vocabulary - len(bits), bool)])

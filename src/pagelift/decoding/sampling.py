@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,14 +73,26 @@ def sample(logits: Logits, sampling: Sampling, generator: np.random.Generator, i
     if best == -np.inf:
         raise EngineError("no token may follow: the grammar of the answer has come to a dead end")
     with np.errstate(invalid="ignore"):  # infinities are found by their sum
-        shifted = logits - best
-        total = float(np.exp(shifted).sum(dtype=np.float64))
+        shifted, weights = _scratch(len(logits))
+        np.subtract(logits, best, out=shifted)
+        total = float(np.exp(shifted, out=weights).sum())
     if not math.isfinite(total):
         raise EngineError("the model's output is not a number; the weights are damaged or the backend is at fault")
     index = int(logits.argmax()) if sampling.temperature == 0 else _draw(shifted, sampling, generator)
     log_total = math.log(total)
     top = tuple((_name(k, ids), float(shifted[k]) - log_total) for k in _likeliest(shifted, sampling.top_logprobs))
     return Token(_name(index, ids), float(shifted[index]) - log_total, top)
+
+
+_buffers = threading.local()
+
+
+def _scratch(size: int) -> tuple[Logits, Logits]:
+    """Two arrays of this thread to write to; fresh ones of the size of a vocabulary cost more than what is computed in them."""
+    if getattr(_buffers, "size", 0) < size:
+        _buffers.size, _buffers.arrays = size, (np.empty(size, np.float32), np.empty(size, np.float32))
+    first, second = _buffers.arrays
+    return first[:size], second[:size]
 
 
 def _name(index: int, ids: npt.NDArray[np.int64] | None) -> int:

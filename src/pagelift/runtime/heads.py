@@ -62,7 +62,10 @@ def _masked(row: npt.NDArray[np.float32], allowed: Allowed | None) -> Logits:
         return row, None
     if allowed.ids is not None:
         return row[allowed.ids], allowed.ids
-    return np.where(unpack_mask(allowed.mask, len(row)), row, np.float32(-np.inf)), None
+    forbidden = unpack_mask(allowed.mask, len(row))
+    np.logical_not(forbidden, out=forbidden)
+    np.putmask(row, forbidden, -np.inf)  # the row is nobody else's, and a copy of it would take longer than all the rest
+    return row, None
 
 
 def _picked(values: npt.NDArray[np.float32], union: Ids, ids: Ids) -> Logits:
