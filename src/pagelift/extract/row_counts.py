@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pagelift.core import Box, Field, Json, PageContent
 from pagelift.layout import extract_pages
-from pagelift.layout.lines import Line, PageLayout, analyse_page
+from pagelift.layout.lines import Line, PageLayout, Token, analyse_page
 from pagelift.layout.table_rows import is_total
 from pagelift.schema import Schema
 from pagelift.schema.keywords import join
@@ -203,8 +203,12 @@ def _looks_alike(line: Line, look: Sequence[_Column]) -> bool:
     """Whether every usual column has a value of its kind on the line, and the line is no total."""
     if is_total(line.segments):
         return False
-    for column in look:
-        words = [t for t in line.tokens if t.box.x0 < column.x1 + EDGE_PT and t.box.x1 > column.x0 - EDGE_PT]
-        if not words or (column.digits and not any(c.isdigit() for t in words for c in t.text)):
-            return False
-    return True
+    return all(any(_stands_in(token, column) for token in line.tokens) for column in look)
+
+
+def _stands_in(token: Token, column: _Column) -> bool:
+    """Whether a word is a value of the column, or begins one."""
+    x0, x1 = column.x0 - EDGE_PT, column.x1 + EDGE_PT
+    if not column.digits:
+        return x0 <= token.box.x0 <= x1
+    return x0 <= token.box.center_x <= x1 and any(c.isdigit() for c in token.text)
