@@ -9,8 +9,27 @@ from pagelift.decoding.drafts import LEAST
 from pagelift.runtime.heads import LogitsOf
 from pagelift.runtime.sequences import Sequence
 
-FREE_ROWS = 16
-"""Rows of a step that cost hardly more than one: their time is that of reading the weights."""
+LONGEST_BLOCK = 64
+"""Rows up to which a step may have a draft: what it takes to take a draft back is kept for all of them."""
+MOST_DEMANDED = 0.95
+"""A drafted token that is so probable is taken whatever its row costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a step can spend on the draft of one sequence. room: the most tokens. free: those that cost nothing extra, because the
+    step's time is that of reading the weights. price: what each further one costs, in tokens that the step may be expected to give
+    for every token that this sequence is expected to get."""
+
+    room: int
+    free: int
+    price: float
+
+    @classmethod
+    def of(cls, known: int, total: int, writing: int, draft_rows: int) -> Allowance:
+        """For a sequence with `known` tokens in a step of `total` known ones, of which `writing` sequences get drafts."""
+        free = max(draft_rows - total, 0) // max(writing, 1)
+        return cls(LONGEST_BLOCK - known, free, writing / max(draft_rows, total, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +61,13 @@ class Block:
             sequence.constraint.rollback(len(self.tokens))
 
 
-def build_block(sequence: Sequence, proposal: Proposal | None, room: int, free_rows: int) -> Block:
+def build_block(sequence: Sequence, proposal: Proposal | None, allowance: Allowance) -> Block:
     """The next step of a sequence whose waiting tokens are all in it.
 
-    room: the most tokens of the draft. free_rows: rows that cost nothing extra; beyond them a drafted token must be worth its
-    row. The constraint is left at the end of the draft. Raises EngineError.
+    The constraint is left at the end of the draft. Raises EngineError.
     """
     block = Block(sequence.waiting)
-    drafts = None if proposal is None else _Drafts(proposal, min(room, sequence.room - 1), free_rows)
+    drafts = None if proposal is None else _Drafts(proposal, allowance, sequence.room - 1)
     constraint, end = sequence.constraint, block.known - 1
     while True:
         block.choices.append(Choice(end + len(block.tokens), None if constraint is None else constraint.allowed()))
@@ -117,10 +135,10 @@ def _accept(sequence: Sequence, block: Block, kept: int, token: Token) -> int:
 class _Drafts:
     """The tokens of a proposal one after the other, as far as they are worth their rows."""
 
-    def __init__(self, proposal: Proposal, room: int, free_rows: int) -> None:
+    def __init__(self, proposal: Proposal, allowance: Allowance, room: int) -> None:
         self._proposal = proposal
-        self._room = room
-        self._free_rows = free_rows
+        self._allowance = allowance
+        self._room = min(allowance.room, room)
         self._offset = 0
         self._expected = 1.0
         self._lost = False
@@ -128,7 +146,8 @@ class _Drafts:
     def next(self, block: Block) -> int | None:
         """The next token, None when no further one is worth it."""
         chance = self._proposal.chance(self._offset)
-        least = LEAST if block.rows < self._free_rows else max(LEAST, self._expected / FREE_ROWS)
+        free = len(block.tokens) < self._allowance.free
+        least = LEAST if free else max(LEAST, min(MOST_DEMANDED, self._expected * self._allowance.price))
         if self._lost or len(block.tokens) >= self._room or chance < least:
             return None
         return self._proposal.token(self._offset)

@@ -18,15 +18,15 @@ from pagelift.decoding import Codec, Constraint, Drafter, Sampling
 from pagelift.models import Model, PictureRows, Step
 from pagelift.models.pictures import Picture
 from pagelift.models.prompt import Prompt
-from pagelift.runtime.blocks import Block, build_block, settle
+from pagelift.runtime.blocks import Allowance, Block, build_block, settle
 from pagelift.runtime.heads import LogitsOf, Wanted, evaluate_head
 from pagelift.runtime.prefixes import PrefixCache, picture_key
 from pagelift.runtime.schedule import Work, schedule
 from pagelift.runtime.sequences import Request, Sequence
 from pagelift.runtime.settings import RuntimeSettings
 
-LONGEST_BLOCK = 64
-"""Rows up to which a step may have a draft: what a draft takes to be taken back is kept for all of them."""
+FEWEST = 8
+"""Tokens of a draft that are looked for in any case."""
 
 
 @dataclass(slots=True)
@@ -95,7 +95,8 @@ class Runner:
         """One pass over the weights. Returns the sequences that got tokens or finished."""
         ready = [sequence for sequence in self.active if sequence.started or self._start(sequence)]
         work = schedule(ready, self.settings.step_tokens, self.settings.mixed_tokens)
-        blocks = [(item, self._block(item, len(work))) for item in work]
+        total, writing = sum(item.count for item in work), sum(item.finishes for item in work)
+        blocks = [(item, self._block(item, Allowance.of(item.count, total, writing, self.settings.draft_rows))) for item in work]
         runs = [(item, block) for item, block in blocks if block is not None]
         if runs:
             try:
@@ -150,18 +151,17 @@ class Runner:
         found = evaluate_head(self.model, hidden, wanted)
         return [{c.row: found[start + c.row] for c in block.choices} for (_, block), start in zip(runs, starts, strict=True)]
 
-    def _block(self, item: Work, company: int) -> Block | None:
+    def _block(self, item: Work, allowance: Allowance) -> Block | None:
         """What the step computes for one sequence; None when its grammar fails."""
         sequence = item.sequence
         if not item.finishes:
             return Block(item.count)
         start = time.perf_counter()
         try:
-            free_rows = max(self.settings.draft_rows // company, 1)
-            room = min(LONGEST_BLOCK, self.settings.step_tokens, 2 * free_rows) - item.count
-            proposal = sequence.drafter.propose(sequence.constraint, min(room, sequence.room)) if sequence.drafter and room > 0 else None
+            room = min(allowance.room, max(2 * allowance.free, FEWEST), sequence.room)
+            proposal = sequence.drafter.propose(sequence.constraint, room) if sequence.drafter and room > 0 else None
             drafted = time.perf_counter()
-            block = build_block(sequence, proposal, room, free_rows)
+            block = build_block(sequence, proposal, allowance)
         except Exception as error:  # noqa: BLE001 - the boundary of a request
             sequence.fail(error)
             return None

@@ -25,10 +25,10 @@ def default_cache_bytes() -> int:
 class RuntimeSettings:
     """Limits of a loaded model. None of them changes an answer. Raises ConfigError for values out of range.
 
-    step_tokens: the most tokens in a step. mixed_tokens: the most of prompts in a step that also carries answers, which wait for
-    it. draft_rows: rows of a step that cost hardly more than one; 0 drafts nothing. cache_bytes: for the caches of answers in the
-    making, beyond which requests wait. prefix_bytes: for caches of finished prompts and pictures, to be used again. max_active: the
-    most answers at a time.
+    step_tokens: the most tokens in a step, drafts not counted. mixed_tokens: the most of prompts in a step that also carries
+    answers, which wait for it. draft_rows: rows of a step that cost hardly more than one; 0 drafts nothing. cache_bytes: for the
+    caches of answers in the making, beyond which requests wait. prefix_bytes: for caches of finished prompts and pictures, to be
+    used again. max_active: the most answers at a time.
     """
 
     step_tokens: int = STEP_TOKENS
