@@ -19,7 +19,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("run")
     write_tokenizer(fit_tokenizer(training_texts(40)), folder)
-    tiny = Shape("lf", hidden=64, intermediate=96, heads=2, kv_heads=1, linear_heads=1, vision_depth=1, vision_hidden=64)
+    tiny = Shape(2, hidden=64, intermediate=96, heads=2, kv_heads=1, linear_heads=1, vision_depth=1, vision_hidden=64)
     write_settings(folder, tiny, Tokenizer.from_file(str(folder / "tokenizer.json")))
     return folder
 

@@ -15,9 +15,13 @@ from pagelift.extract.words_prompt import SETTINGS_FILE, WORDS_PROMPT
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """layers: l for gated DeltaNet, f for full attention. heads of 64 features; linear heads of 64 too."""
+    """interval: every so many-th layer has full attention, the others are gated DeltaNet; mlx-vlm knows regular patterns only.
 
-    layers: str = "lfflffff"
+    heads, linear_heads: of 64 features.
+    """
+
+    layers: int = 8
+    interval: int = 2
     hidden: int = 256
     intermediate: int = 768
     heads: int = 4
@@ -29,7 +33,7 @@ class Shape:
 
 SHAPES = {
     "small": Shape(),  # two CPU cores
-    "medium": Shape("lflfflflff", 384, 1152, 6, 3, 6),  # a GPU
+    "medium": Shape(layers=10, hidden=384, intermediate=1152, heads=6, kv_heads=3, linear_heads=4),  # a GPU
 }
 HEAD_DIM = 64
 PATCH = 16
@@ -43,14 +47,15 @@ def model_config(shape: Shape, tokenizer: Tokenizer) -> dict[str, Any]:
     def token(text: str) -> int:
         return int(tokenizer.token_to_id(f"<|{text}|>"))
 
-    kinds = {"l": "linear_attention", "f": "full_attention"}
+    kinds = ["linear_attention"] * (shape.interval - 1) + ["full_attention"]
     text = {
         "model_type": "qwen3_5_text",
         "vocab_size": tokenizer.get_vocab_size(),
         "hidden_size": shape.hidden,
         "intermediate_size": shape.intermediate,
-        "num_hidden_layers": len(shape.layers),
-        "layer_types": [kinds[letter] for letter in shape.layers],
+        "num_hidden_layers": shape.layers,
+        "full_attention_interval": shape.interval,
+        "layer_types": [kinds[index % shape.interval] for index in range(shape.layers)],
         "num_attention_heads": shape.heads,
         "num_key_value_heads": shape.kv_heads,
         "head_dim": HEAD_DIM,
