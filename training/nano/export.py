@@ -21,6 +21,7 @@ from pagelift.extract.words_prompt import SETTINGS_FILE
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "config.json", "generation_config.json")
 FILES += ("preprocessor_config.json", "video_preprocessor_config.json", SETTINGS_FILE)
+CARD = Path(__file__).parents[1] / "model_card.md"
 SHARD_BYTES = 1 << 30
 ALIGNMENT = 64
 """The data of a safetensors file begins at a multiple of so many bytes."""
@@ -31,6 +32,7 @@ def export(run: Path, tensors: Mapping[str, npt.NDArray[np.float32]], out: Path,
     out.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(run / name, out / name)
+    shutil.copyfile(CARD, out / "README.md")
     kept = {name: tensor for name, tensor in sorted(tensors.items()) if name != "lm_head.weight"}  # tied to the embeddings
     files = list(_shards(kept, shard_bytes))
     if len(files) == 1:
