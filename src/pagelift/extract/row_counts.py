@@ -7,11 +7,12 @@ belong to no entry, are rows that were left out.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pagelift.core import Box, Field, Json, PageContent
-from pagelift.layout import extract_pages
+from pagelift.layout import extract_pages, lexicon
 from pagelift.layout.lines import Line, PageLayout, Token, analyse_page
 from pagelift.layout.table_rows import is_total
 from pagelift.schema import Schema
@@ -27,6 +28,7 @@ MOST_PAGES = 12
 """Longer documents are not read again by the built-in engine for lists without entries."""
 REACH = 3.0
 """Rows go on behind the last one while gaps are at most so many times the usual one."""
+SUMS = frozenset(("total", "balance"))
 LineId = tuple[int, int]
 """Page number, and number of the line on it."""
 
@@ -51,12 +53,16 @@ class RowCount:
 
 @dataclass(slots=True)
 class _Column:
-    """Where the values of a column stand, on the main lines of entries. digits: all of them have digits."""
+    """Where the values of a column begin and end, on the main lines of entries. shapes: of their first words, see `_shape`."""
 
     x0: float
     x1: float
-    digits: bool
+    shapes: set[str]
     count: int = 1
+
+    @property
+    def digits(self) -> bool:
+        return all("9" in shape for shape in self.shapes)
 
 
 @dataclass(slots=True)
@@ -138,7 +144,7 @@ def _read(pointer: str, rows: Sequence[dict[str, Json]], fields: Mapping[str, Fi
         known.lines.append(main if main is not None else (-1, number) if anything or _is_nested(row) else None)
         for name, (own, value) in places.items():
             if own == main and value.box is not None:
-                _widen(known.columns, name, value.box, any(c.isdigit() for c in value.raw or ""))
+                _widen(known.columns, name, value.box, _shape((value.raw or " ").split(" ")[0]))
     return known
 
 
@@ -156,14 +162,21 @@ def _line_of(box: Box, page: PageLayout) -> int | None:
     return -number if best > 0.5 * box.height else None
 
 
-def _widen(columns: dict[str, _Column], name: str, box: Box, digits: bool) -> None:
+def _widen(columns: dict[str, _Column], name: str, box: Box, shape: str) -> None:
     known = columns.get(name)
     if known is None:
-        columns[name] = _Column(box.x0, box.x1, digits)
+        columns[name] = _Column(box.x0, box.x1, {shape})
     else:
         known.x0, known.x1 = min(known.x0, box.x0), max(known.x1, box.x1)
-        known.digits &= digits
+        known.shapes.add(shape)
         known.count += 1
+
+
+def _shape(word: str) -> str:
+    """Which kind of word it is: a number with its marks, without sign, currency and groups of thousands, or letters."""
+    bare = re.sub(r"^[^\w]+|[^\w]+$", "", word)
+    grouped = re.sub(r"(?<=\d)[.,'’](?=\d{3}(?!\d))", "", bare)
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", grouped))
 
 
 def _left_out(known: _List, found: Sequence[LineId], layouts: Mapping[int, PageLayout], taken: set[LineId]) -> list[LineId]:
@@ -176,39 +189,46 @@ def _left_out(known: _List, found: Sequence[LineId], layouts: Mapping[int, PageL
     for number, page in layouts.items():
         own = sorted(line for at, line in set(found) if at == number)
         on_the_way = not own and min(with_rows) < number <= max(with_rows) + 1
-        for line in range(len(page.lines)) if on_the_way else _within_reach(own, page):
-            if (number, line) not in taken and _looks_alike(page.lines[line], look):
+        alike = [line for line in range(len(page.lines)) if (number, line) in taken or _looks_alike(page.lines[line], look)]
+        for line in alike if on_the_way else _within_reach(own, alike, page):
+            if (number, line) not in taken:
                 out.append((number, line))
     return out
 
 
-def _within_reach(own: Sequence[int], page: PageLayout) -> Iterator[int]:
-    """The lines between entries, and those before and behind them as far as the spacing of rows goes on."""
+def _within_reach(own: Sequence[int], alike: Sequence[int], page: PageLayout) -> Iterator[int]:
+    """Of lines that look alike those between entries, and those before and behind them as far as the spacing of rows goes on."""
     if not own:
         return
     tops = [page.lines[line].box.top for line in own]
     gaps = sorted(b - a for a, b in itertools.pairwise(tops))
     usual = max(gaps[len(gaps) // 2] if gaps else 0.0, 1.5 * page.unit)
-    yield from range(own[0], own[-1] + 1)
-    for numbers, start in ((range(own[-1] + 1, len(page.lines)), own[-1]), (range(own[0] - 1, -1, -1), own[0])):
-        before = page.lines[start].box.top
-        for line in numbers:
-            if abs(page.lines[line].box.top - before) > REACH * usual or is_total(page.lines[line].segments):
+    yield from (line for line in alike if own[0] <= line <= own[-1])
+    behind, before = [line for line in alike if line > own[-1]], [line for line in alike if line < own[0]]
+    for lines, at in ((behind, own[-1]), (before[::-1], own[0])):
+        last = at
+        for line in lines:
+            between = page.lines[min(line, last) + 1 : max(line, last)]
+            if abs(page.lines[line].box.top - page.lines[last].box.top) > REACH * usual or any(map(_is_sum, between)):
                 break
             yield line
-            before = page.lines[line].box.top
+            last = line
 
 
 def _looks_alike(line: Line, look: Sequence[_Column]) -> bool:
     """Whether every usual column has a value of its kind on the line, and the line is no total."""
-    if is_total(line.segments):
-        return False
-    return all(any(_stands_in(token, column) for token in line.tokens) for column in look)
+    return not _is_sum(line) and all(any(_stands_in(token, column) for token in line.tokens) for column in look)
+
+
+def _is_sum(line: Line) -> bool:
+    """Whether a line states a total or a balance instead of an entry."""
+    words = [token.text for token in line.tokens if not any(c.isdigit() for c in token.text)]
+    return is_total(line.segments) or (0 < len(words) <= 4 and any(lexicon.bag(word) & SUMS for word in words))
 
 
 def _stands_in(token: Token, column: _Column) -> bool:
     """Whether a word is a value of the column, or begins one."""
     x0, x1 = column.x0 - EDGE_PT, column.x1 + EDGE_PT
     if not column.digits:
-        return x0 <= token.box.x0 <= x1
-    return x0 <= token.box.center_x <= x1 and any(c.isdigit() for c in token.text)
+        return x0 <= token.box.x0 <= x1 and ("a" in _shape(token.text) or not all("a" in shape for shape in column.shapes))
+    return x0 <= token.box.center_x <= x1 and _shape(token.text) in column.shapes
