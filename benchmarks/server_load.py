@@ -138,7 +138,7 @@ class Client:
             play = self.source.choice(plays)
             try:
                 self.load.note(play.__name__, play())
-            except httpx.TransportError as error:
+            except (httpx.TransportError, OSError) as error:
                 self.load.note(f"{play.__name__} {type(error).__name__}", None)
 
     def pick(self) -> tuple[int, bytes]:
