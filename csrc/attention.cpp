@@ -1,5 +1,6 @@
 // Attention over caches and inside pictures.
 #include <algorithm>
+#include <cmath>
 
 #include "ops.h"
 #include "scratch.h"
@@ -230,6 +231,22 @@ void prepare_heads(const Context& on, const Heads& h, float* y) {
 void attention(const Context& on, const HeadRows& rows, const std::vector<Segment>& segments, const std::vector<KvCache*>& caches,
                float* y) {
   CachedAttention(on, rows, segments, caches, y).run();
+}
+
+void head_attention(const Context& on, const Projections& x, const std::vector<Segment>& segments, const std::vector<KvCache*>& caches,
+                    float* y) {
+  const int64_t tokens = segments.back().start + segments.back().length, dim = caches[0]->dim(), kv_heads = caches[0]->kv_heads();
+  const int64_t width = x.heads * dim, stride = x.gated ? 2 * dim : dim;
+  float *q = scratch(tokens * (width + kv_heads * dim), Use::fused), *k = q + tokens * width;
+  const float scale = 1.0f / std::sqrt((float)dim);
+  prepare_heads(on, {x.q, tokens, x.heads, dim, stride, x.q_norm.weight, x.q_norm.eps, x.cos, x.sin, x.half, scale}, q);
+  prepare_heads(on, {x.k, tokens, kv_heads, dim, dim, x.k_norm.weight, x.k_norm.eps, x.cos, x.sin, x.half, 1.0f}, k);
+  attention(on, {x.heads, q, k, x.v}, segments, caches, y);
+  if (!x.gated) return;
+  on.pool.run(tokens, 1, width * 4, [&](int64_t first, int64_t last) {
+    for (int64_t i = first * x.heads; i < last * x.heads; ++i)
+      on.kernels.sigmoid_mul(x.q + i * stride + dim, y + i * dim, dim, y + i * dim);
+  });
 }
 
 void Runs::rotate(const Context& on, const Features& from, int64_t row, int64_t head, float factor, float* to) const {

@@ -80,4 +80,14 @@ void gated_delta_rule(const Context& on, const float* qkv, const DeltaGates& gat
   });
 }
 
+void delta_net(const Context& on, const DeltaProjections& x, const std::vector<Segment>& segments,
+               const std::vector<DeltaState*>& states, float* y) {
+  const DeltaShape& shape = states[0]->shape;
+  const int64_t tokens = segments.back().start + segments.back().length;
+  float* mixed = scratch(tokens * shape.channels(), Use::fused);
+  causal_conv1d(on, x.qkv, x.conv, segments, states, mixed);
+  gated_delta_rule(on, mixed, x.gates, segments, states, y);
+  gated_rms_norm(on, {tokens * shape.value_heads, shape.value_dim}, x.norm, y, x.z, y);
+}
+
 }  // namespace pagelift

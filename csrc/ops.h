@@ -63,6 +63,18 @@ struct HeadRows {
 // Append k and v to the caches, then attend: y (T, heads, dim).
 void attention(const Context& on, const HeadRows& rows, const std::vector<Segment>& segments, const std::vector<KvCache*>& caches,
                float* y);
+// From projections to the input of the output projection: norms of q and k, rotary positions, attention, gate. q: (T, heads, dim),
+// or with a gate (T, heads, 2 * dim) as [q | gate]; k and v: (T, kv_heads, dim).
+struct Projections {
+  const float *q, *k, *v;
+  int64_t heads;
+  bool gated;
+  Norm q_norm, k_norm;
+  const float *cos, *sin;  // (T, half)
+  int64_t half;
+};
+void head_attention(const Context& on, const Projections& x, const std::vector<Segment>& segments, const std::vector<KvCache*>& caches,
+                    float* y);
 // Inside consecutive runs of rows, without a mask. Heads are features `stride` floats apart from row to row; q and k are rotated on
 // the way, q is scaled too. y: (N, heads, dim).
 struct Features {
@@ -90,6 +102,15 @@ struct DeltaGates {
   const float *a, *b;            // (T, value_heads)
   const float *a_log, *dt_bias;  // (value_heads,)
 };
+// From projections to the input of the output projection: convolution, gated delta rule, norm with the gate z (T, values).
+struct DeltaProjections {
+  const float *qkv, *z;
+  DeltaGates gates;
+  const float* conv;
+  Norm norm;  // (value_dim,)
+};
+void delta_net(const Context& on, const DeltaProjections& x, const std::vector<Segment>& segments,
+               const std::vector<DeltaState*>& states, float* y);
 // qkv: (T, channels) after the convolution. y: (T, values).
 void gated_delta_rule(const Context& on, const float* qkv, const DeltaGates& gates, const std::vector<Segment>& segments,
                       const std::vector<DeltaState*>& states, float* y);

@@ -6,8 +6,8 @@
 
 namespace pagelift {
 
-// Who asks: an operation, or a kernel that runs inside one.
-enum class Use { kernel, operation };
+// Who asks: a kernel, the operation that runs it, or what is fused of operations.
+enum class Use { kernel, operation, fused };
 
 // At least `floats` floats, not initialised; valid until the same thread asks again for the same use.
 inline float* scratch(int64_t floats, Use use = Use::kernel) {
@@ -15,8 +15,8 @@ inline float* scratch(int64_t floats, Use use = Use::kernel) {
     std::unique_ptr<float[]> floats;
     int64_t size = 0;
   };
-  thread_local Memory memories[2];
-  Memory& memory = memories[use == Use::operation];
+  thread_local Memory memories[3];
+  Memory& memory = memories[(int)use];
   if (memory.size < floats) {
     memory.floats.reset();
     memory.floats.reset(new float[floats]);

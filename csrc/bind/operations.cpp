@@ -157,9 +157,44 @@ class Operations {
     expect(k.shape(1) > 0 && q.shape(1) % k.shape(1) == 0, "query heads are a multiple of the KV heads");
     const auto segments = segments_of(parts, axis(q, 0));
     check_caches(caches, segments.size(),
-                 [&](const KvCache& cache) { return cache.kv_heads() == axis(k, 1) && cache.dim() == axis(k, 2); });
+                 [&](const KvCache& cache) {
+      return cache.kv_heads() == axis(k, 1) && cache.dim() == axis(k, 2) && cache.type() == caches[0]->type();
+    });
     Release release;
     pagelift::attention(on_, {axis(q, 1), q.data(), k.data(), v.data()}, segments, caches, y.data());
+  }
+
+  // qkv: projections of T tokens. norms: of q and k, each with its eps.
+  void head_attention(const std::tuple<In, In, In>& qkv, int64_t heads, const std::tuple<In, float, In, float>& norms,
+                      const std::tuple<In, In>& table, const Segments& parts, const std::vector<KvCache*>& caches, const Out& y) {
+    const auto& [q, k, v] = qkv;
+    const auto& [q_norm, q_eps, k_norm, k_eps] = norms;
+    const auto& [cos, sin] = table;
+    expect(!caches.empty() && caches[0] && heads > 0 && heads % caches[0]->kv_heads() == 0, "query heads are a multiple of the KV heads");
+    const int64_t kv_heads = caches[0]->kv_heads(), dim = caches[0]->dim(), width = heads * dim;
+    expect(q.ndim() == 2 && (axis(q, 1) == width || axis(q, 1) == 2 * width), "q does not fit the heads");
+    const int64_t rows = axis(q, 0);
+    expect(has_size(k, rows * kv_heads * dim) && has_size(v, rows * kv_heads * dim) && has_size(y, rows * width),
+           "q, k and v differ in their shape");
+    expect(has_size(q_norm, dim) && has_size(k_norm, dim), "norm and heads differ in their number of features");
+    expect(cos.ndim() == 2 && axis(cos, 0) == rows && sin.size() == cos.size() && 2 * axis(cos, 1) <= dim,
+           "rotary table does not fit the heads");
+    const auto segments = segments_of(parts, rows);
+    check_caches(caches, segments.size(), [&](const KvCache& cache) {
+      return cache.kv_heads() == kv_heads && cache.dim() == dim && cache.type() == caches[0]->type();
+    });
+    const Projections x{q.data(),
+                        k.data(),
+                        v.data(),
+                        heads,
+                        axis(q, 1) == 2 * width,
+                        {q_norm.data(), nullptr, q_eps},
+                        {k_norm.data(), nullptr, k_eps},
+                        cos.data(),
+                        sin.data(),
+                        axis(cos, 1)};
+    Release release;
+    pagelift::head_attention(on_, x, segments, caches, y.data());
   }
 
   // Features [q | k | v] of x (N, 3 * heads * dim) become y (N, heads, dim). type: of keys and values while they are looked at.
@@ -192,17 +227,31 @@ class Operations {
     pagelift::causal_conv1d(on_, x.data(), weight.data(), segments, states, y.data());
   }
 
+  // gates: a, b, a_log, dt_bias. weights: of the convolution and of the norm.
+  void delta_net(const std::tuple<In, In>& projected, const std::tuple<In, In, In, In>& gates, const std::tuple<In, In, float>& weights,
+                 const Segments& parts, const std::vector<DeltaState*>& states, const Out& y) {
+    const auto& [qkv, z] = projected;
+    const auto& [conv, norm, eps] = weights;
+    const DeltaShape shape = shape_of(qkv, parts, states);
+    const int64_t rows = axis(qkv, 0);
+    expect(has_size(conv, shape.channels() * shape.kernel), "convolution and rows differ in their channels");
+    expect(has_size(z, rows * shape.values()) && has_size(y, rows * shape.values()) && has_size(norm, shape.value_dim),
+           "norm, gate and rows differ in their shape");
+    const auto segments = segments_of(parts, rows);
+    const DeltaProjections x{qkv.data(), z.data(), gates_of(gates, rows, shape), conv.data(), {norm.data(), nullptr, eps}};
+    Release release;
+    pagelift::delta_net(on_, x, segments, states, y.data());
+  }
+
   void gated_delta_rule(const In& qkv, const std::tuple<In, In, In, In>& gates, const Segments& parts,
                         const std::vector<DeltaState*>& states, const Out& y) {
     const DeltaShape shape = shape_of(qkv, parts, states);
-    const auto& [a, b, a_log, dt_bias] = gates;
-    const int64_t rows = axis(qkv, 0), heads = shape.value_heads;
-    expect(has_size(a, rows * heads) && has_size(b, rows * heads) && has_size(a_log, heads) && has_size(dt_bias, heads),
-           "gates do not fit the heads");
+    const int64_t rows = axis(qkv, 0);
+    const DeltaGates inputs = gates_of(gates, rows, shape);
     expect(has_size(y, rows * shape.values()), "result has a wrong shape");
     const auto segments = segments_of(parts, rows);
     Release release;
-    pagelift::gated_delta_rule(on_, qkv.data(), {a.data(), b.data(), a_log.data(), dt_bias.data()}, segments, states, y.data());
+    pagelift::gated_delta_rule(on_, qkv.data(), inputs, segments, states, y.data());
   }
 
   void keep(DeltaState& state, int64_t count, int64_t block) {
@@ -213,6 +262,14 @@ class Operations {
  private:
   static void check_ids(const Ids& ids, int64_t limit) {
     for (size_t i = 0; i < ids.size(); ++i) expect(ids.data()[i] >= 0 && ids.data()[i] < limit, "a row number is outside the matrix");
+  }
+
+  static DeltaGates gates_of(const std::tuple<In, In, In, In>& gates, int64_t rows, const DeltaShape& shape) {
+    const auto& [a, b, a_log, dt_bias] = gates;
+    const int64_t heads = shape.value_heads;
+    expect(has_size(a, rows * heads) && has_size(b, rows * heads) && has_size(a_log, heads) && has_size(dt_bias, heads),
+           "gates do not fit the heads");
+    return {a.data(), b.data(), a_log.data(), dt_bias.data()};
   }
 
   static DeltaShape shape_of(const In& x, const Segments& parts, const std::vector<DeltaState*>& states) {
@@ -253,8 +310,10 @@ void bind_operations(nb::module_& module) {
       .def("gelu", &O::gelu, nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("prepare_heads", &O::prepare_heads, nb::arg(), none, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("attention", &O::attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
+      .def("head_attention", &O::head_attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("picture_attention", &O::picture_attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("causal_conv1d", &O::causal_conv1d, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
+      .def("delta_net", &O::delta_net, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("gated_delta_rule", &O::gated_delta_rule, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("keep", &O::keep, nb::arg(), nb::arg(), nb::arg());
 }

@@ -72,6 +72,19 @@ class Operations:
     def attention(self, q: Floats, k: Floats, v: Floats, segments: Segments, caches: Sequence[KvCache], y: Floats, /) -> None:
         """q is already scaled."""
 
+    def head_attention(
+        self,
+        qkv: tuple[Floats, Floats, Floats],
+        heads: int,
+        norms: tuple[Floats, float, Floats, float],
+        table: tuple[Floats, Floats],
+        segments: Segments,
+        caches: Sequence[KvCache],
+        y: Floats,
+        /,
+    ) -> None:
+        """qkv: projections of T tokens, q with a gate where it is twice as wide. norms: of q and k, each with its eps."""
+
     def picture_attention(
         self, qkv: Floats, heads: int, table: tuple[Floats, Floats], lengths: Sequence[int], type: str, y: Floats, /
     ) -> None:
@@ -82,6 +95,18 @@ class Operations:
         self, qkv: Floats, gates: tuple[Any, Any, Any, Any], segments: Segments, states: Sequence[DeltaState], y: Floats, /
     ) -> None:
         """gates: a, b (T, value_heads), a_log, dt_bias (value_heads,)."""
+
+    def delta_net(
+        self,
+        projected: tuple[Floats, Floats],
+        gates: tuple[Any, Any, Any, Any],
+        weights: tuple[Any, Any, float],
+        segments: Segments,
+        states: Sequence[DeltaState],
+        y: Floats,
+        /,
+    ) -> None:
+        """projected: qkv and z. gates: as above. weights: of the convolution and of the norm, and its eps."""
 
     def keep(self, state: DeltaState, count: int, block: int, /) -> None:
         """Decide on a state's draft."""

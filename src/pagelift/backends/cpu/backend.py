@@ -157,15 +157,18 @@ class CpuBackend(Backend):
     def head_attention(
         self, qkv: tuple[Floats, Floats, Floats], heads: AttentionHeads, table: RotaryTable, batch: Ragged, caches: Sequence[Any]
     ) -> Floats:
-        q, k, v = qkv
-        rows, dim = q.shape[0], heads.head_dim
-        q, k, v = q.reshape(rows, heads.heads, -1), k.reshape(rows, -1, dim), v.reshape(rows, -1, dim)
-        y = np.empty((rows, heads.heads, dim), np.float32)
-        rotated = self._heads(q, heads.q_norm, table, _scale(dim), dim), self._heads(k, heads.k_norm, table, 1.0, dim)
-        self._run.attention(*rotated, v, _segments(batch), caches, y)
-        if heads.gated:
-            self._run.sigmoid_mul(q, y, y)
-        return y.reshape(rows, -1)
+        y = np.empty((qkv[0].shape[0], heads.heads * heads.head_dim), np.float32)
+        norms = (heads.q_norm.weight, heads.q_norm.eps, heads.k_norm.weight, heads.k_norm.eps)
+        self._run.head_attention(qkv, heads.heads, norms, (table.cos, table.sin), _segments(batch), caches, y)
+        return y
+
+    def delta_net(self, projected: tuple[Floats, Floats, Floats, Floats], net: DeltaNet, batch: Ragged, states: Sequence[Any]) -> Floats:
+        qkv, z, a, b = projected
+        y = np.empty(z.shape, np.float32)
+        weights = (net.conv, net.norm.weight, net.norm.eps)
+        gates = (a, b, net.a_log, net.dt_bias)
+        self._run.delta_net((qkv, z), gates, weights, _segments(batch), [state.state for state in states], y)
+        return y
 
     def picture_attention(self, qkv: Floats, heads: int, table: RotaryTable, lengths: Sequence[int]) -> Floats:
         y = np.empty((qkv.shape[0], qkv.shape[1] // 3), np.float32)
