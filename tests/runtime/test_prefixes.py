@@ -173,4 +173,6 @@ def test_points_lie_behind_pages_and_before_the_last_token(template: LoadedModel
     assert [point.length for point in sparse] == ends[-1:]
     plain = Prompt(np.arange(300), text_positions(0, 300), 300)
     assert [point.length for point in PrefixCache(1 << 20).points(plain)] == [299]
+    long = Prompt(np.arange(3000), text_positions(0, 3000), 3000)
+    assert [point.length for point in PrefixCache(1 << 20).points(long)] == [1024, 2048, 2999]
     assert PrefixCache(1 << 20).points(Prompt(np.arange(30), text_positions(0, 30), 30)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -35,6 +36,15 @@ def row_of(place: Place) -> int:
     return next((step for step in reversed(place) if isinstance(step, int)), -1)
 
 
+def _unquoted(name: bytes | bytearray) -> str:
+    """A name without its quotes and escapes."""
+    text = name.decode(errors="replace")
+    try:
+        return str(json.loads(text)) if "\\" in text else text[1:-1]
+    except ValueError:
+        return text[1:-1]
+
+
 class Outline:
     """The state after the bytes so far. depth of objects and arrays: `frames`, each the name or the index that is being written."""
 
@@ -64,7 +74,8 @@ class Outline:
                 self.partial.append(byte)
             elif self.mode == "word":
                 yield self._complete()
-                self._structure(byte)
+                if byte not in BLANKS:
+                    self._structure(byte)
             elif byte not in BLANKS:
                 self._structure(byte)
 
@@ -78,7 +89,7 @@ class Outline:
             yield self._complete()
         elif byte == 0x22:
             if self.frames:
-                self.frames[-1] = self.partial[1:-1].decode(errors="replace")
+                self.frames[-1] = _unquoted(self.partial)
             self.partial.clear()
             self.mode = "after"
 

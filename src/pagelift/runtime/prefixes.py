@@ -22,6 +22,8 @@ from pagelift.models.prompt import Prompt
 
 SPACING = 256
 """Fewer tokens than this after a snapshot there is no other, except behind the last picture."""
+TEXT_SPACING = 1024
+"""Tokens from one snapshot to the next in a long text behind the last picture; a multiple of a step's size costs no further step."""
 FLOAT = 4
 
 
@@ -92,7 +94,7 @@ class PrefixCache:
         return self._bytes
 
     def points(self, prompt: Prompt) -> list[Point]:
-        """Where a prompt's caches are worth keeping: behind each page, behind the last one, before the last token."""
+        """Where a prompt's caches are worth keeping: behind each page, here and there in a long text, before the last token."""
         if not self.budget:
             return []
         return list(_points(prompt, self.spacing))
@@ -200,6 +202,10 @@ def _points(prompt: Prompt, spacing: int) -> Iterator[Point]:
             last = end
             yield Point(end, digest.digest())
     end = len(prompt) - 1
+    for place in range(done + TEXT_SPACING, end - spacing, TEXT_SPACING):
+        digest.update(prompt.tokens[done:place].tobytes())
+        done = place
+        yield Point(place, digest.digest())
     if end - done >= 1 and len(prompt) >= spacing:
         digest.update(prompt.tokens[done:end].tobytes())
         yield Point(end, digest.digest())

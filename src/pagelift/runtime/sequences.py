@@ -161,6 +161,7 @@ class Sequence:
     def restart(self, cache: SequenceCache) -> None:
         """Forget what the caches hold; the tokens stay and will be computed again."""
         self.cache, self.computed, self.features, self.started = cache, 0, {}, False
+        self.trunk, self.ancestor = Trunk(), None
 
     def _take(self, token: Token) -> None:
         if token.id in self.stop_tokens:
