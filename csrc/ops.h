@@ -42,6 +42,25 @@ void sigmoid_mul(const Context& on, Rows rows, const float* gate, int64_t gate_s
 void gelu_tanh(const Context& on, Rows rows, const float* x, float* y);
 void gelu_erf(const Context& on, Rows rows, const float* x, float* y);
 
+// A linear layer. bias: (matrix->out,), or nullptr.
+struct Layer {
+  const Matrix* matrix;
+  const float* bias;
+};
+// Several layers over the same normalised rows: y[i] (rows, out of layer i). layer_norm if the norm has a bias, else rms_norm.
+void norm_linears(const Context& on, Rows rows, const Norm& norm, const float* x, const std::vector<Layer>& layers,
+                  const std::vector<float*>& y);
+// x + down(silu(gate(n)) * up(n)), and x + second(gelu(first(n))), with n = norm(x).
+struct Swiglu {
+  Layer gate, up, down;
+};
+void swiglu_block(const Context& on, Rows rows, const Norm& norm, const float* x, const Swiglu& block, float* y);
+struct GeluMlp {
+  Layer first, second;
+  bool exact;  // erf, not tanh
+};
+void gelu_block(const Context& on, Rows rows, const Norm& norm, const float* x, const GeluMlp& block, float* y);
+
 // How heads are prepared for attention: (tokens, heads, dim) rows, `stride` floats from head to head.
 struct Heads {
   const float* x;

@@ -135,6 +135,50 @@ class Operations {
     (exact ? gelu_erf : gelu_tanh)(on_, rows, x.data(), y.data());
   }
 
+  // norm: weight, bias or nothing (then rms_norm), eps.
+  using NormWeights = std::tuple<In, std::optional<In>, float>;
+
+  void norm_linears(const In& x, const NormWeights& norm, const std::vector<const Weight*>& weights, const std::vector<Out>& y) {
+    const Rows rows = rows_of(x);
+    expect(weights.size() == y.size(), "there is one result per layer");
+    std::vector<Layer> layers;
+    std::vector<float*> results;
+    for (size_t i = 0; i < y.size(); ++i) {
+      layers.push_back(layer_of(weights[i], rows.width, weights[i]->matrix.out));
+      expect(has_size(y[i], rows.count * weights[i]->matrix.out), "result has a wrong shape");
+      results.push_back(y[i].data());
+    }
+    const Norm by = norm_of(norm, rows.width);
+    Release release;
+    pagelift::norm_linears(on_, rows, by, x.data(), layers, results);
+  }
+
+  // weights: gate, up, down.
+  void swiglu_block(const In& x, const NormWeights& norm, const std::tuple<const Weight*, const Weight*, const Weight*>& weights,
+                    const Out& y) {
+    const Rows rows = rows_of(x);
+    const auto& [gate, up, down] = weights;
+    const int64_t inner = down->matrix.in;
+    expect(y.size() == x.size(), "result has a wrong shape");
+    const Swiglu block{layer_of(gate, rows.width, inner), layer_of(up, rows.width, inner), layer_of(down, inner, rows.width)};
+    const Norm by = norm_of(norm, rows.width);
+    Release release;
+    pagelift::swiglu_block(on_, rows, by, x.data(), block, y.data());
+  }
+
+  // weights: first, second.
+  void gelu_block(const In& x, const NormWeights& norm, const std::tuple<const Weight*, const Weight*>& weights, bool exact,
+                  const Out& y) {
+    const Rows rows = rows_of(x);
+    const auto& [first, second] = weights;
+    const int64_t inner = second->matrix.in;
+    expect(y.size() == x.size(), "result has a wrong shape");
+    const GeluMlp block{layer_of(first, rows.width, inner), layer_of(second, inner, rows.width), exact};
+    const Norm by = norm_of(norm, rows.width);
+    Release release;
+    pagelift::gelu_block(on_, rows, by, x.data(), block, y.data());
+  }
+
   // The first y.shape(2) features of each head of x (T, heads, features), normalised, rotated, scaled.
   void prepare_heads(const In& x, const std::optional<In>& norm, float eps, const std::tuple<In, In>& table, float scale, const Out& y) {
     const auto& [cos, sin] = table;
@@ -264,6 +308,17 @@ class Operations {
     for (size_t i = 0; i < ids.size(); ++i) expect(ids.data()[i] >= 0 && ids.data()[i] < limit, "a row number is outside the matrix");
   }
 
+  static Layer layer_of(const Weight* weight, int64_t in, int64_t out) {
+    expect(weight->matrix.in == in && weight->matrix.out == out, "rows and linear layer differ in their number of features");
+    return {&weight->matrix, weight->bias};
+  }
+
+  static Norm norm_of(const NormWeights& norm, int64_t width) {
+    const auto& [weight, bias, eps] = norm;
+    expect(has_size(weight, width) && (!bias || has_size(*bias, width)), "norm and rows differ in their number of features");
+    return {weight.data(), bias ? bias->data() : nullptr, eps};
+  }
+
   static DeltaGates gates_of(const std::tuple<In, In, In, In>& gates, int64_t rows, const DeltaShape& shape) {
     const auto& [a, b, a_log, dt_bias] = gates;
     const int64_t heads = shape.value_heads;
@@ -308,6 +363,9 @@ void bind_operations(nb::module_& module) {
       .def("silu_mul", &O::silu_mul, nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("sigmoid_mul", &O::sigmoid_mul, nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("gelu", &O::gelu, nb::arg(), nb::arg(), nb::arg().noconvert())
+      .def("norm_linears", &O::norm_linears, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
+      .def("swiglu_block", &O::swiglu_block, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
+      .def("gelu_block", &O::gelu_block, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("prepare_heads", &O::prepare_heads, nb::arg(), none, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("attention", &O::attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("head_attention", &O::head_attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())

@@ -99,7 +99,8 @@ def test_rows(backend: Backend, seed: int, kind: str, ids: list[int]) -> None:
     def operation(one: Backend, to: Callable[[np.ndarray], Array]) -> list[Array]:
         x = one.embedding(one.load_embedding(table), np.array(ids))
         chosen = one.take_rows(x, np.array([len(ids) - 1, 0]))
-        return [x, chosen, one.put_rows(x, len(ids) - 1, to(np.ones((1, 256), np.float32)))]
+        spare = one.take_rows(x, np.arange(len(ids)))  # put_rows may reuse its operand
+        return [x, chosen, one.put_rows(spare, len(ids) - 1, to(np.ones((1, 256), np.float32)))]
 
     agree(backend, operation)
 

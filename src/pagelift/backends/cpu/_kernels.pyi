@@ -10,6 +10,7 @@ from pagelift.backends.tensors import Floats
 
 Bytes = npt.NDArray[np.uint8]
 Ids = npt.NDArray[np.int64]
+NormWeights = tuple[Any, Any, float]  # weight, bias or None (then rms_norm), eps
 Segments = Sequence[tuple[int, int, bool]]
 
 class Weight:
@@ -66,6 +67,13 @@ class Operations:
         """gate may have more features than x; the last ones count."""
 
     def gelu(self, x: Floats, exact: bool, y: Floats, /) -> None: ...
+    def norm_linears(self, x: Floats, norm: NormWeights, weights: Sequence[Weight], y: Sequence[Floats], /) -> None:
+        """y: one result per layer."""
+
+    def swiglu_block(self, x: Floats, norm: NormWeights, weights: tuple[Weight, Weight, Weight], y: Floats, /) -> None:
+        """weights: gate, up, down."""
+
+    def gelu_block(self, x: Floats, norm: NormWeights, weights: tuple[Weight, Weight], exact: bool, y: Floats, /) -> None: ...
     def prepare_heads(self, x: Floats, norm: Floats | None, eps: float, table: tuple[Floats, Floats], scale: float, y: Floats, /) -> None:
         """y (T, heads, dim): the first dim features of each head of x (T, heads, any), normalised, rotated and scaled."""
 

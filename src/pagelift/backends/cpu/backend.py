@@ -12,7 +12,7 @@ from pagelift.backends.batch import Ragged
 from pagelift.backends.cpu import _kernels
 from pagelift.backends.cpu.machine import operations
 from pagelift.backends.cpu.weights import weight_of
-from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, RmsNorm, RotaryTable
+from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, Norm, RmsNorm, RotaryTable
 from pagelift.backends.tensors import Floats, Linear, Matrix
 
 KvType = Literal["f32", "bf16", "int8"]
@@ -82,9 +82,8 @@ class CpuBackend(Backend):
         return y
 
     def put_rows(self, x: Floats, start: int, values: Floats) -> Floats:
-        result = x.copy()
-        result[start : start + len(values)] = values
-        return result
+        x[start : start + len(values)] = values
+        return x
 
     def take_rows(self, x: Floats, rows: Indices) -> Floats:
         return x[rows]
@@ -154,6 +153,22 @@ class CpuBackend(Backend):
         self._run.gated_delta_rule(qkv, gates, _segments(batch), [state.state for state in states], y)
         return y
 
+    def norm_linears(self, x: Floats, norm: Norm, weights: Sequence[_kernels.Weight]) -> list[Floats]:
+        rows = x.shape[0]
+        y = [np.empty((rows, weight.shape[0]), np.float32) for weight in weights]
+        self._run.norm_linears(x, _norm(norm), weights, y)
+        return y
+
+    def swiglu_block(self, x: Floats, norm: Norm, gate: _kernels.Weight, up: _kernels.Weight, down: _kernels.Weight) -> Floats:
+        y = np.empty(x.shape, np.float32)
+        self._run.swiglu_block(x, _norm(norm), (gate, up, down), y)
+        return y
+
+    def gelu_block(self, x: Floats, norm: Norm, first: _kernels.Weight, second: _kernels.Weight, kind: Gelu) -> Floats:
+        y = np.empty(x.shape, np.float32)
+        self._run.gelu_block(x, _norm(norm), (first, second), kind == "erf", y)
+        return y
+
     def head_attention(
         self, qkv: tuple[Floats, Floats, Floats], heads: AttentionHeads, table: RotaryTable, batch: Ragged, caches: Sequence[Any]
     ) -> Floats:
@@ -185,6 +200,10 @@ class CpuBackend(Backend):
 
 def _scale(dim: int) -> float:
     return float(np.float32(dim**-0.5))
+
+
+def _norm(norm: Norm) -> tuple[Any, Any, float]:
+    return norm.weight, norm.bias if isinstance(norm, LayerNorm) else None, norm.eps
 
 
 def _ids(ids: Indices) -> npt.NDArray[np.int64]:
