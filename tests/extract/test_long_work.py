@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -93,3 +94,29 @@ def test_answers_that_are_cut_off_are_continued(document: FakeDocument, characte
     assert data == expected(document)
     assert "truncated" not in proposal.metadata
     assert proposal.metadata["passes"] == len(reader.asked)
+
+
+@settings(max_examples=30, deadline=None)
+@given(documents(over_page_ends=False), st.integers(300, 600), st.integers(1, 3))
+def test_entries_that_a_continued_answer_says_again_are_not_doubled(document: FakeDocument, characters: int, repeats: int) -> None:
+    for number, row in enumerate(document.lists["rows"]):  # of entries that are all alike nobody could tell
+        row["item"] = replace(row["item"], value=f"Item {number}")
+    proposal, data = read(document, Reader(document, characters, repeats), Budget(follow_ups=60))
+    assert data == expected(document)
+    assert "truncated" not in proposal.metadata
+
+
+@settings(max_examples=30, deadline=None)
+@given(documents(), st.integers(1, 400), st.integers(0, 2))
+def test_what_is_cut_off_in_the_end_is_marked_and_the_rest_is_right(document: FakeDocument, characters: int, follow_ups: int) -> None:
+    proposal, data = read(document, Reader(document, characters), Budget(follow_ups=follow_ups))
+    truth = expected(document)
+    known = [row for row in data["rows"] if row in truth["rows"]]
+    assert known == truth["rows"][: len(known)]
+    assert len(data["rows"]) - len(known) <= 1  # the last row may lack what was cut off
+    for name in ("number", "date", "customer", "total"):
+        assert data[name] in (truth[name], None)
+    if data != truth:
+        assert proposal.metadata["truncated"]
+        assert any("cut off" in warning for warning in proposal.warnings)
+        assert any(field.status == "not_attempted" for field in proposal.fields.values())

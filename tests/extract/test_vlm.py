@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import types
 from collections.abc import Callable
@@ -328,3 +329,51 @@ def test_no_text_of_others_turns_into_special_tokens() -> None:
     assert "<|" not in text
     assert "pages 4 to 5" in text
     assert "im_start" in text
+
+
+ROWS = [[("Nut", 5), ("Bolt", 6)], [("Saw", 7)], [("Oil", 8), ("Nut", 5)]]
+
+
+def by_pages(prompt: str) -> str:
+    """What a faultless model says of the pages that the prompt names; all of them where it names none."""
+    shown = next((range(a, a + 2) for a in (1, 2) if f"pages {a} to {a + 1}" in prompt), range(1, 4))
+    rows = [{"item": item, "count": count} for page in shown for item, count in ROWS[page - 1]]
+    if known := re.search(r"the last of them are (.*)\. Give only", prompt):
+        entries = json.loads(known[1])
+        start = next(k for k in range(len(entries), len(rows)) if rows[k - len(entries) : k] == entries)
+        return json.dumps({"rows": rows[start:], "number": "A-17"})
+    return json.dumps({"rows": rows, "number": "A-17" if 3 in shown else None})
+
+
+LONG = {
+    "type": "object",
+    "properties": {
+        "rows": {"type": "array", "items": {"type": "object", "properties": {"item": {"type": "string"}, "count": {"type": "integer"}}}},
+        "number": {"type": "string"},
+    },
+}
+
+
+def test_a_long_document_is_read_in_windows_by_the_engine(pdf: Callable[..., bytes]) -> None:
+    document = pdf(*[[f"{item}   {count}" for item, count in rows] for rows in ROWS[:2]], ["Oil   8", "Nut   5", "No A-17"])
+    engine = VlmEngine(speaking(by_pages))
+    truth = {"rows": [{"item": item, "count": count} for rows in ROWS for item, count in rows], "number": "A-17"}
+    whole = Extractor(LONG, engine).extract(document)
+    assert whole.metadata["plan"]["windows"] == [[1, 2, 3]]
+    tokens = whole.metadata["plan"]["prompt_tokens"][0]
+    parts = Extractor(LONG, engine, budget=Budget(prompt_tokens=tokens - 10)).extract(document)
+    assert parts.metadata["plan"]["windows"] == [[1, 2], [2, 3]]
+    assert whole.data == parts.data == truth
+    assert [field.page for field in parts.fields.values()] == [1, 1, 1, 1, 2, 2, 3, 3, 3, 3, 3]
+    assert parts.metadata["prompt_tokens"] > whole.metadata["prompt_tokens"]
+
+
+def test_an_answer_that_meets_its_limit_is_continued_by_the_engine(pdf: Callable[..., bytes]) -> None:
+    document = pdf(*[[f"{item}   {count}" for item, count in rows] for rows in ROWS[:2]], ["Oil   8", "Nut   5", "No A-17"])
+    loaded = speaking(by_pages)
+    said = by_pages("")
+    limit = len(loaded.tokenizer.encode(said[: said.index("Saw") + 1]))
+    result = Extractor(LONG, VlmEngine(loaded), budget=Budget(answer_tokens=limit + 4)).extract(document)
+    assert result.data == json.loads(said)
+    assert result.metadata["plan"]["answers"] > 1
+    assert "truncated" not in result.metadata

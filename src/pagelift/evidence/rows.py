@@ -218,9 +218,13 @@ def _choose(rows: Sequence[Row], positions: Sequence[float], track: _Track) -> d
     found: dict[str, Place] = {}
     centers = _column_centers(rows, positions, track)
     taken: dict[str, set[tuple[int, ...]]] = {}
+    seen: set[tuple[float, str]] = set()
     for row, position in zip(rows, positions, strict=True):
+        said = position, repr([leaf.value for leaf, _ in row])
+        repeated = said in seen  # it can only be the same row once more, so it has the same words
+        seen.add(said)
         for leaf, places in row:
-            used = taken.setdefault(leaf.column, set())
+            used = set() if repeated else taken.setdefault(leaf.column, set())
             place = _nearest(track.spots(places), position, centers.get(leaf.column), used, track.lines)
             if not (_is_weak(leaf.value) and abs(track.lines.line(place) - int(position)) > FAR):
                 found[leaf.pointer] = place

@@ -104,12 +104,12 @@ def _tree(reading: Reading) -> Tree:
     fields = answered_fields(data, places, reading.probabilities)
     fields |= {pointer: _noted(fields[pointer], written) for pointer, written in reading.inexact.items() if pointer in fields}
     tree = grow(data, fields)
+    for pointer, is_list in reading.unreached():
+        tree = _put(tree, pointer.split("/")[1:], Field(pointer, [] if is_list else None, "not_attempted", reason=CUT))
     for pointer, joints in reading.joints.items():
         rows = _node_at(tree, pointer)
         if isinstance(rows, Rows):
             drop_repeated(rows, joints)
-    for pointer, is_list in reading.unreached():
-        tree = _put(tree, pointer.split("/")[1:], Field(pointer, [] if is_list else None, "not_attempted", reason=CUT))
     return tree
 
 
