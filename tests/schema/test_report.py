@@ -88,3 +88,28 @@ def test_forms_of_the_report():
 def test_unused_definitions_do_not_matter():
     schema = {"type": "object", "$defs": {"unused": {"$ref": "https://example.com/far"}}}
     assert check_schema(schema).accepted
+
+
+def test_who_checks_what():
+    """For a model's answer: what the grammar keeps to, and what is looked at when the answer is complete."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5},
+            "b": {"type": "string", "pattern": "^(?!x)[a-z]+$"},
+            "c": {"type": "number", "multipleOf": 0.01, "not": {"const": 3}},
+            "d": {"type": "number", "multipleOf": 0.3, "not": {"minimum": 3}},
+            "e": {"type": "string", "format": "date"},
+            "f": {"type": "string", "format": "json-pointer"},
+            "g": {"oneOf": [{"type": "string"}, {"type": "array", "uniqueItems": True, "contains": {"const": 1}}]},
+        },
+        "if": {"required": ["a"]},
+    }
+    rows = {row.pointer.removeprefix("/properties"): row.checked for row in check_schema(schema).rows}
+    by_grammar = ("/type", "/a/pattern", "/a/maxLength", "/c/multipleOf", "/c/not", "/e/format", "/g/oneOf/1/contains")
+    at_the_end = ("/b/pattern", "/d/multipleOf", "/d/not", "/f/format", "/g/oneOf", "/g/oneOf/1/uniqueItems", "/if", "/if/required")
+    assert {p for p in by_grammar if rows[p] != "grammar"} == set()
+    assert {p for p in at_the_end if rows[p] != "end"} == set()
+    text = schema_report_text(check_schema(schema))
+    assert "by the grammar" in text
+    assert "checked at the end" in text

@@ -9,7 +9,7 @@ from typing import Any
 
 from pagelift.core import Json
 from pagelift.decoding.scalar_values import excluding, fixed_values, number_values, plain_string, string_values
-from pagelift.decoding.values import Anything, ArrayValue, Choice, Fixed, Member, ObjectValue, Option, Pattern, Scalar
+from pagelift.decoding.values import Anything, ArrayValue, ByGuidance, Choice, Fixed, Member, ObjectValue, Option, Pattern, Scalar
 from pagelift.schema import keywords as kw
 from pagelift.schema.coercion import is_unicode
 from pagelift.schema.shaping import Leaves, Shaper, entry_schema
@@ -81,7 +81,7 @@ class ValueBuilder:
     def _way(self, way: Flat) -> list[Option]:
         denied, not_types = _denied(way)
         types = frozenset(self._types(way)) - not_types
-        listed = fixed_values(way, types, self.leaves.scalar(way))
+        listed = fixed_values(way, types, self.leaves)
         if listed is not None:
             listed = Fixed(tuple(v for v in listed.values if _writable(v)))
             return [self._verified(listed, way)]
@@ -93,7 +93,7 @@ class ValueBuilder:
         if "boolean" in types:
             options.append(Fixed((True, False)))
         if "string" in types:
-            options += string_values(way) if self.strings else [plain_string()]
+            options += self._strings(way) if self.strings else [plain_string()]
         if "number" in types or "integer" in types:
             options += number_values(way, whole="number" not in types)
         if "array" in types:
@@ -103,6 +103,13 @@ class ValueBuilder:
         if denied:
             options = [excluding(option, denied) if isinstance(option, Fixed | Pattern) else option for option in options]
         return [self._verified(option, way) if isinstance(option, Fixed) else option for option in options]
+
+    def _strings(self, way: Flat) -> list[Scalar]:
+        found = list(string_values(way))
+        written = any(isinstance(option, ByGuidance) and '"pattern"' in option.schema for option in found)
+        if "pattern" in way and not written:
+            self.widened.append(f"the pattern {way['pattern'][:60]} is not written")
+        return found
 
     def _verified(self, option: Fixed, way: Flat) -> Fixed:
         """Fixed values without those that `not` or `if` refuse, as far as these refer to nothing else."""
@@ -172,7 +179,7 @@ class ValueBuilder:
         names = way.get("propertyNames")
         if isinstance(names, dict):
             view = self.views.flat(names)
-            listed = fixed_values(view, frozenset(("string",)), self.leaves.scalar(view))
+            listed = fixed_values(view, frozenset(("string",)), self.leaves)
             if listed is not None:
                 return listed
             return next(string_values(view), _KEY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass, field
 
@@ -18,12 +19,12 @@ MAX_LEVELS = 40
 
 @dataclass(slots=True)
 class LarkWriter:
-    """Writes rules, one for each place (and level, where lines are indented). size: characters written."""
+    """Writes rules, one for each place (and level, where lines are indented)."""
 
     style: JsonStyle
-    size: int = 0
     _lines: list[str] = field(default_factory=list)
     _names: dict[object, str] = field(default_factory=dict)
+    _followers: dict[tuple[str, int, bool, int], str] = field(default_factory=dict)
     _inner: dict[int, Choice] = field(default_factory=dict)
     _pending: list[tuple[str, Choice | Anything, int]] = field(default_factory=list)
 
@@ -41,7 +42,6 @@ class LarkWriter:
 
     def _add(self, name: str, body: str) -> None:
         self._lines.append(f"{name}: {body}")
-        self.size += len(self._lines[-1])
 
     def _named(self, key: object, prefix: str) -> tuple[str, bool]:
         """The name for a key, and whether it is new."""
@@ -123,8 +123,11 @@ class LarkWriter:
 
     def _follower(self, member: Member, level: int) -> str:
         """A member with the separator before it: a rule, since large schemas repeat the same ones in many objects."""
-        pair = self._rule(f"{_literal(self.style.between(level))} {self._pair(member, level)}")
-        return self._rule(f"{pair}?") if member.skippable else pair
+        key = (member.name, id(member.value), member.skippable, level if self.style.indent else 0)
+        if key not in self._followers:
+            pair = self._rule(f"{_literal(self.style.between(level))} {self._pair(member, level)}")
+            self._followers[key] = self._rule(f"{pair}?") if member.skippable else pair
+        return self._followers[key]
 
     def _pair(self, member: Member, level: int) -> str:
         return f"{self._key(_literal(self.style.write(member.name)))} {self._place(member.value, level + 1)}"
@@ -185,6 +188,7 @@ def _regex(pattern: str) -> str:
     return "/" + pattern.replace("/", "\\/") + "/"
 
 
+@functools.lru_cache(maxsize=10_000)
 def _literal(text: str) -> str:
     """Fixed text as a string of the grammar, which is written as in JSON."""
     return json.dumps(text, ensure_ascii=False)

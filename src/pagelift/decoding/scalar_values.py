@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Any
 
 import llguidance
 
@@ -16,6 +15,7 @@ from pagelift.decoding.format_patterns import FORMAT_PATTERNS
 from pagelift.decoding.number_patterns import NumberRange, number_patterns
 from pagelift.decoding.values import ByGuidance, Fixed, Pattern, Scalar
 from pagelift.schema import keywords as kw
+from pagelift.schema.shaping import Leaves
 from pagelift.schema.view import Flat, same
 
 MAX_COUNTED = 20_000
@@ -122,10 +122,11 @@ def _exactly(value: str | float) -> str:
     return re.escape(f"{whole}.{fraction}") + "0*" if fraction else rf"{re.escape(whole)}(\.0+)?"
 
 
-def fixed_values(way: Flat, types: frozenset[str], validator: Any) -> Fixed | None:
+def fixed_values(way: Flat, types: frozenset[str], leaves: Leaves) -> Fixed | None:
     """The values of `const` or `enum` that the rest of the keywords admits, None when there is neither."""
     if "const" not in way and "enum" not in way:
         return None
+    validator = leaves.scalar(way)
     given = [way["const"]] if "const" in way else way["enum"]
     kept = []
     for value in given:

@@ -85,6 +85,9 @@ FORMATS = frozenset(
 )
 """Formats that the validator checks in every draft (formats it does not know pass)."""
 
+GRAMMAR_FORMATS = frozenset("date time date-time duration email hostname ipv4 ipv6 uuid uri".split())
+"""Formats that a grammar can keep to while a model writes; the others are checked at the end."""
+
 ALL_TYPES = frozenset(("null", "boolean", "number", "integer", "string", "array", "object"))
 SCALAR_TYPES = frozenset(("boolean", "number", "integer", "string"))
 

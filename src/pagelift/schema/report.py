@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal
 
 from pagelift.core import Json
@@ -16,22 +18,34 @@ from pagelift.schema.places import Place, Refusal, Survey
 KeywordStatus = Literal["enforced", "rewritten", "advisory"]
 
 _HINTS = frozenset((*kw.ANNOTATIONS, "discriminator", "externalDocs", "xml"))
+Checked = Literal["grammar", "end", ""]
+
 _AT_THE_END = frozenset(
     [
-        *(*kw.SAME_SCHEMAS, *kw.SAME_MAPS, "not", "if", "contains", "minContains", "maxContains", "propertyNames", "uniqueItems"),
-        *("minProperties", "maxProperties", "dependentRequired", "unevaluatedProperties", "unevaluatedItems", "oneOf"),
+        *(*kw.SAME_SCHEMAS, *kw.SAME_MAPS, "if", "maxContains", "propertyNames", "uniqueItems", "oneOf"),
+        *("minProperties", "maxProperties", "dependentRequired", "unevaluatedProperties", "unevaluatedItems"),
     ]
 )
+_LOOKS_AROUND = re.compile(r"\(\?<?[=!]|\\[1-9]|\\k<")
+_CHECKED: dict[Checked, str] = {
+    "grammar": "by the grammar",
+    "end": "checked at the end; what breaks it is generated again or left out of the result",
+    "": "",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """What becomes of one keyword. pointer: the JSON Pointer of the keyword in the schema as given."""
+    """What becomes of one keyword. pointer: the JSON Pointer of the keyword in the schema as given.
+
+    checked: for a model's answer, whether the grammar keeps to it token by token, or the finished answer is checked; "" for advisory.
+    """
 
     pointer: str
     keyword: str
     status: KeywordStatus
     note: str = ""
+    checked: Checked = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,9 @@ class SchemaReport:
         return {
             "accepted": self.accepted,
             "refused": [{"pointer": r.pointer, "reason": r.reason} for r in self.refused],
-            "keywords": [{"pointer": r.pointer, "keyword": r.keyword, "status": r.status, "note": r.note} for r in self.rows],
+            "keywords": [
+                {"pointer": r.pointer, "keyword": r.keyword, "status": r.status, "checked": r.checked, "note": r.note} for r in self.rows
+            ],
             "counts": {status: self.count(status) for status in ("enforced", "rewritten", "advisory")} | {"hints": self.hints},
             "notes": list(self.notes),
         }
@@ -63,7 +79,7 @@ class SchemaReport:
 def render_report(report: SchemaReport) -> list[tuple[str, str, str, str]]:
     """Rows for a table: pointer, keyword, status, note; refusals come first with the status "refused"."""
     refused = [(r.pointer or "(root)", r.pointer.rsplit("/", 1)[-1], "refused", r.reason) for r in report.refused]
-    return refused + [(r.pointer, r.keyword, r.status, r.note) for r in report.rows]
+    return refused + [(r.pointer, r.keyword, r.status, "; ".join(filter(None, (r.note, _CHECKED[r.checked])))) for r in report.rows]
 
 
 def schema_report_text(report: SchemaReport) -> str:
@@ -82,7 +98,9 @@ def report_rows(found: Survey, rewriter: Rewriter) -> tuple[list[ReportRow], int
     hints = 0
     for place in found.places:
         hints += sum(key in _HINTS or key.startswith("x-") for key in place.schema)
-        for row in _place_rows(place, rewriter):
+        for given in _place_rows(place, rewriter):
+            checked = "" if given.status == "advisory" else "end" if place.tested else checked_by(given.keyword, place.schema)
+            row = dataclasses.replace(given, checked=checked)
             if row.pointer not in rows or row.status == "rewritten":
                 rows[row.pointer] = row
     return list(rows.values()), hints
@@ -133,5 +151,25 @@ def _keyword_row(pointer: str, key: str, value: Json) -> ReportRow:
         return ReportRow(pointer, key, "rewritten", f"translated to ECMA-262: {ecma_pattern(value)}")
     if key == "patternProperties" and any(ecma_pattern(p) != p for p in value):
         return ReportRow(pointer, key, "rewritten", "translated to ECMA-262")
-    note = "what breaks it is left out of the result" if key in _AT_THE_END else ""
-    return ReportRow(pointer, key, "enforced", note)
+    return ReportRow(pointer, key, "enforced")
+
+
+def checked_by(key: str, schema: dict[str, Json]) -> Checked:
+    """Whether a grammar can keep to a keyword, or only the validator at the end. A very large schema gets a wider grammar."""
+    value = schema[key]
+    if key == "pattern":
+        return "end" if _LOOKS_AROUND.search(ecma_pattern(value)) else "grammar"
+    if key == "format":
+        return "grammar" if value in kw.GRAMMAR_FORMATS and "pattern" not in schema else "end"
+    if key == "multipleOf":
+        return "grammar" if shows_in_digits(value) else "end"
+    if key == "not":
+        return "grammar" if isinstance(value, dict) and len(value) == 1 and set(value) <= {"const", "enum", "type"} else "end"
+    return "end" if key in _AT_THE_END else "grammar"
+
+
+def shows_in_digits(step: float) -> bool:
+    """Whether multiples of `step` can be told by their last digits."""
+    digits = Decimal(str(step)).normalize()
+    unit = int(digits.scaleb(-int(digits.as_tuple().exponent))) if step > 0 else 0
+    return unit > 0 and any(10**count % unit == 0 and 10**count // unit <= 200 for count in range(7)) and digits.adjusted() > -16
