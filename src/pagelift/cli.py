@@ -325,6 +325,7 @@ def serve(  # noqa: PLR0913, PLR0917
     jobs_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Database of the jobs. Default: in the user's data folder.", show_default=False)
     ] = None,
+    job_workers: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs to work on at a time.")] = 1,
     keep_days: Annotated[float, typer.Option(min=0.001, metavar="DAYS", help="Keep results of jobs so long.")] = 7.0,
     schema_folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The schema library. Default: that of pagelift schema.", show_default=False)
@@ -343,7 +344,7 @@ def serve(  # noqa: PLR0913, PLR0917
         command.Doors(tuple(api_key or ()), api_key_file, tuple(cors_origin or ()), allow_urls, tuple(allow_folder or ())),
         command.Sizes(body_bytes, max_pages, max_pixels, running, waiting),
         command.Times(request_seconds, header_seconds, stall_seconds, drain_seconds),
-        command.Files(jobs_file, keep_days, schema_folder), __version__,
+        command.Files(jobs_file, job_workers, keep_days, schema_folder), __version__,
     )  # fmt: skip
     raise Done(command.run(job))
 

@@ -210,7 +210,7 @@ def test_a_lost_client_ends_the_work(invoice: bytes) -> None:
                 connection.sendall(head_of(request, body) + body)
                 gate.entered.acquire()
             until(lambda: server.service.models.running == 0)
-        assert gate.left == ["Cancelled", "Cancelled"]
+        assert gate.left == ["ClientGone", "ClientGone"]
         assert not server.service.signals
 
 
@@ -364,3 +364,34 @@ def test_tls_by_certificate_files(tmp_path: Path) -> None:
 
         with server.http(verify=ssl.create_default_context(cafile=str(certificate))) as client:
             assert client.get("/health").json()["status"] == "ok"
+
+
+def test_bodies_together_have_a_limit_too(invoice: bytes) -> None:
+    limits = ServiceLimits(body_bytes=60_000, held_bytes=100_000, running=1)
+    with gated(limits) as (server, gate), server.http() as client:
+        replies: list[int] = []
+
+        def post() -> None:
+            files = {"document": invoice + b" " * 50_000}
+            replies.append(httpx.post(f"{server.url}/v1/extract", files=files, data=fields(), timeout=20).status_code)
+
+        thread = threading.Thread(target=post)
+        thread.start()
+        gate.entered.acquire()
+        refused = client.post("/v1/extract", files={"document": invoice + b" " * 50_000}, data=fields())
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
+        assert server.service.held_bytes > 50_000
+        gate.open.set()
+        thread.join()
+        assert replies == [200]
+        until(lambda: server.service.held_bytes == 0)
+
+
+def test_a_lost_client_counts_as_one(invoice: bytes) -> None:
+    with gated(ServiceLimits()) as (server, gate), server.http() as client:
+        request = httpx.Request("POST", server.url, files={"document": invoice}, data=fields())
+        body = request.read()
+        with connect(server) as connection:
+            connection.sendall(head_of(request, body) + body)
+            gate.entered.acquire()
+        until(lambda: 'route="/v1/extract",status="499"' in client.get("/metrics").text)

@@ -68,6 +68,7 @@ class Files:
     """jobs: their database, None for the user's. schemas: the folder of the library, None for the user's."""
 
     jobs: Path | None = None
+    job_workers: int = 1
     keep_days: float = 7.0
     schemas: Path | None = None
 
@@ -131,7 +132,9 @@ def make_settings(job: Job) -> tuple[ServerSettings, Address]:
         stall_seconds=times.stall, drain_seconds=times.drain, running=sizes.running, waiting=sizes.waiting,
     )  # fmt: skip
     jobs = JobSettings(
-        job.files.jobs or user_data_path("pagelift", appauthor=False) / "jobs.sqlite", keep_seconds=job.files.keep_days * 86_400
+        job.files.jobs or user_data_path("pagelift", appauthor=False) / "jobs.sqlite",
+        job.files.job_workers,
+        keep_seconds=job.files.keep_days * 86_400,
     )
     return ServerSettings(access, limits, jobs, job.files.schemas, job.aliases, version=job.version), address
 

@@ -3,7 +3,8 @@
 Every status that a request can get:
 400 wrong or unsupported parameter, 401 API key, 403 foreign web page, host, URL or path, 404 unknown path, model, schema or job,
 405 method, 408 the request came too slowly, 409 a job's state, 413 too large, 415 not a document, 422 the document or schema cannot
-be used, or time is over, 429 too many requests, 500 a fault of the server, 503 shutting down or not ready.
+be used, or time is over, 429 too many requests, 500 a fault of the server, 503 shutting down or not ready. In logs and metrics 499 stands
+for a client that went away before its answer.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ class ApiError(Exception):
 
 
 class Cancelled(PageliftError):
-    """The work was given up: the client went away, or the server stops."""
+    """The work was given up, by the client or because the server stops."""
+
+
+class ClientGone(Cancelled):
+    """The client went away."""
 
 
 class TimeOver(PageliftError):
@@ -77,6 +82,7 @@ STATUSES: tuple[tuple[type[PageliftError], int, str], ...] = (
     (core.UnfilledValue, 422, "unfilled_value"),
     (core.ExtractionError, 422, "extraction_error"),
     (core.ConfigError, 400, "invalid_value"),
+    (ClientGone, 499, "client_gone"),
     (Cancelled, 503, "cancelled"),
     (TimeOver, 422, "time_limit"),
 )

@@ -50,6 +50,7 @@ class Guard:
             await visit.fail(error)
         finally:
             metrics.in_progress.dec()
+            visit.release()
             visit.report()
 
     def _admit(self, scope: MutableMapping[str, Any], headers: Headers) -> None:
@@ -75,7 +76,7 @@ class _Visit:
         self._send = send
         self._start = time.perf_counter()
         self._status = 0
-        self._bytes_in = self._bytes_out = 0
+        self._bytes_in = self._bytes_out = self._held = 0
         self._body_read = False
         self._over = False
         self.id = "req_" + secrets.token_hex(12)
@@ -83,23 +84,26 @@ class _Visit:
         scope["state"]["id"] = self.id
 
     async def receive(self) -> Message:
-        """The next part of the body, which is counted, and for which a client has stall_seconds. Raises ApiError 408 or 413."""
+        """The next part of the body, which is counted, and for which a client has stall_seconds. Raises ApiError 408, 413 or 429."""
         if self._body_read:
             return await self._receive()
         try:
             message = await asyncio.wait_for(self._receive(), self._service.settings.limits.stall_seconds)
         except TimeoutError:
             raise ApiError(408, "the body of the request came too slowly; send it again", code="too_slow") from None
-        self._bytes_in += len(message.get("body", b""))
+        size = len(message.get("body", b""))
+        self._bytes_in += size
         self._body_read = not message.get("more_body", False)
         self._service.check_body(self._bytes_in)
+        self._held += size
+        self._service.hold(size)
         return message
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.id.encode())]
-            if not self._body_read and self._status in (401, 403, 408, 413):
+            if not self._body_read and self._status in (401, 403, 408, 413, 429):
                 message["headers"].append((b"connection", b"close"))  # what is left of the body is not wanted
         elif message["type"] == "http.response.body":
             self._bytes_out += len(message.get("body", b""))
@@ -113,6 +117,10 @@ class _Visit:
         if self._status == 0:
             response = JSONResponse(answer.body, answer.status, answer.headers)
             await response(self._scope, self._receive, self.send)
+
+    def release(self) -> None:
+        """The request is over: what it held of the memory is free."""
+        self._service.hold(-self._held)
 
     def report(self) -> None:
         """One line for the log, and the counts."""

@@ -54,7 +54,7 @@ class Jobs:
         """Begin to work, in the event loop of the server."""
         self._more.set()
         self._tasks = [asyncio.create_task(self._work(service)) for _ in range(self.settings.workers)]
-        self._tasks.append(asyncio.create_task(self._purge(service)))
+        self._tasks.append(asyncio.create_task(self._purge()))
 
     async def stop(self) -> None:
         """End the workers; jobs in progress wait for the next start."""
@@ -119,10 +119,9 @@ class Jobs:
         event("job", job=job.id, state="done", pages=result.pages, attempt=job.attempt)
         return partial(self.store.finish, job, to_json(result.to_dict(job.options["evidence"])), result.pages)
 
-    async def _purge(self, service: Service) -> None:
+    async def _purge(self) -> None:
         while True:
             await asyncio.to_thread(self.store.purge)
-            service.metrics.jobs = await asyncio.to_thread(self.store.counts)
             await asyncio.sleep(PURGE_SECONDS)
 
 

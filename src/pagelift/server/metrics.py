@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,13 @@ SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
 class Metrics:
-    """The counters of one server. lanes: whose queues are shown. models: loaded checkpoints by id."""
+    """The counters of one server. lanes: whose queues are shown. models: loaded checkpoints by id. jobs: by state."""
 
-    def __init__(self, lanes: Iterable[Lane], models: Mapping[str, LoadedModel]) -> None:
+    def __init__(self, lanes: Iterable[Lane], models: Mapping[str, LoadedModel], jobs: Callable[[], Mapping[str, int]]) -> None:
         self.registry = CollectorRegistry()
         self.lanes = list(lanes)
         self.models = models
-        self.jobs: Mapping[str, int] = {}
+        self.jobs = jobs
         self.written = dict.fromkeys(models, 0)  # tokens
         self._lock = threading.Lock()
         given: dict[str, Any] = {"registry": self.registry}
@@ -75,7 +75,7 @@ class _Live:
             waiting.add_metric([lane.name], lane.waiting)
             running.add_metric([lane.name], lane.running)
         jobs = GaugeMetricFamily("pagelift_jobs", "Jobs by state.", labels=["state"])
-        for state, count in metrics.jobs.items():
+        for state, count in metrics.jobs().items():
             jobs.add_metric([state], count)
         memory = GaugeMetricFamily("pagelift_resident_bytes", "Memory of the process, without the processes that read documents.")
         memory.add_metric([], resident_bytes())

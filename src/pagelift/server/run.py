@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from types import FrameType
@@ -25,6 +26,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, service: Service, address: Address) -> None:
         self._service = service
+        self._address = address
         self._drain: asyncio.Task[None] | None = None
         limits = service.settings.limits
         super().__init__(
@@ -50,6 +52,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            if not self._address.local and not self._service.settings.access.api_keys:
+                event("others can connect, and no API key is asked for", logging.WARNING)
             event("listening", address=", ".join(self.addresses), models=list(self._service.catalog.models))
 
     @property

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from pagelift.server.catalog import Catalog, Served
-from pagelift.server.errors import ApiError, Cancelled
+from pagelift.server.errors import ApiError, Cancelled, busy
 from pagelift.server.extraction import Order
 from pagelift.server.job_store import JobStore
 from pagelift.server.jobs import Jobs
@@ -28,11 +28,13 @@ class Service:
         self.catalog = catalog
         self.draining = False
         self.signals: set[Signal] = set()
+        self.held_bytes = 0
         self.engines = Lane("extraction", limits.engine_threads(), limits.waiting)
         self.models = Lane("generation", limits.model_threads(), limits.waiting)
         self.jobs = Jobs(settings.jobs, JobStore(settings.jobs, settings.jobs.file)) if settings.jobs.file else None
         lanes = (self.engines, self.models, *([self.jobs.lane] if self.jobs else []))
-        self.metrics = Metrics(lanes, {model.id: model.loaded for model in catalog.models.values() if model.loaded})
+        jobs = self.jobs.store.counts if self.jobs else dict
+        self.metrics = Metrics(lanes, {model.id: model.loaded for model in catalog.models.values() if model.loaded}, jobs)
 
     def watched(self, receive: Receive) -> AbstractAsyncContextManager[Signal]:
         """The signal of one request; see `work.watched`."""
@@ -51,6 +53,12 @@ class Service:
         most = self.settings.limits.body_bytes
         if size > most:
             raise ApiError(413, f"the body of the request is larger than {most} bytes, the limit of this server", code="limit_exceeded")
+
+    def hold(self, size: int) -> None:
+        """Count bytes of a body that is being received, until they are given back as a negative size. Raises ApiError 429."""
+        self.held_bytes += size
+        if size > 0 and self.held_bytes > self.settings.limits.held_bytes:
+            raise busy("memory", self.engines.retry_after_s)
 
     @property
     def busy(self) -> bool:

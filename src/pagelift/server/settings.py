@@ -15,14 +15,16 @@ MB = 1024 * 1024
 class ServiceLimits:
     """What one request may ask for, and how many there may be.
 
-    body_bytes: of a request. pages: of all documents of a request together. documents: in one request. output_tokens: of one answer.
-    request_seconds: from arrival to the end, queueing included. header_seconds: until the head of a request is there.
-    stall_seconds: without a byte read or written. drain_seconds: for requests in progress when the server is told to stop.
-    running: extractions and generations at a time; None for the number of cores (engines) and 32 (models). waiting: behind those.
+    body_bytes: of a request. held_bytes: of all requests in progress together. pages: of all documents of a request together.
+    documents: in one request. output_tokens: of one answer. request_seconds: from arrival to the end, queueing included.
+    header_seconds: until the head of a request is there. stall_seconds: without a byte read or written. drain_seconds: for requests in
+    progress when the server is told to stop. running: extractions and generations at a time; None for the number of cores (built-in
+    engine) and 32 (models). waiting: behind those.
     """
 
     document: Limits = field(default_factory=lambda: Limits(file_bytes=64 * MB, pages=500))
     body_bytes: int = 96 * MB
+    held_bytes: int = 1024 * MB
     pages: int = 500
     documents: int = 200
     output_tokens: int = 16_384

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pagelift.core.errors import PageliftError
-from pagelift.server.errors import Cancelled, TimeOver, busy
+from pagelift.server.errors import Cancelled, ClientGone, TimeOver, busy
 
 T = TypeVar("T")
 Receive = Callable[[], Any]
@@ -182,4 +182,4 @@ async def _until_gone(receive: Receive, signal: Signal) -> None:
     message: MutableMapping[str, Any] = {}
     while message.get("type") != "http.disconnect":
         message = await receive()
-    signal.set(Cancelled("the client went away"))
+    signal.set(ClientGone("the client went away"))
