@@ -15,6 +15,8 @@ speedup      plain by pagelift, for the whole job and for decoding alone; the pa
 passes       passes_per_token counts steps that gave tokens, by tokens of the answer.
 --pages N    then a document of N pages is asked for two schemas; second_prefill_share is the part of the prompt's tokens that the
              second question computed again.
+--documents N  counts for N generated documents (docs/synthetic.md) by kind: with the lines of their pages as hints, and with what the
+             built-in engine reads as well, as the engine vlm gives them. The script is the right answer.
 --count      only counts: nothing runs through the weights. Needs the files of the tokenizer and config.json only.
 """
 
@@ -25,6 +27,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +38,10 @@ from PIL import Image
 
 from pagelift.backends import Array, Indices, SequenceCache
 from pagelift.decoding import Allowed, Constraint, Sampling, compile_grammar
+from pagelift.evals.synthetic import make_samples
 from pagelift.extract.prompts import OWN_WORDING, extraction_prompt
+from pagelift.layout import extract_pages
+from pagelift.layout.lines import analyse_page
 from pagelift.models import Grid, Model, ModelConfig, Step, load_config
 from pagelift.runtime import LoadedModel, RuntimeSettings, load_model
 from pagelift.schema import Schema
@@ -195,6 +201,8 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     found = ours.run(1)
     steps = found["passes"] - found["prefill_passes"]
     result: dict[str, Any] = {"pagelift": found, "passes_per_token": steps / found["output_tokens"]}
+    if options.documents:
+        result["documents"] = documents(ours.loaded, options.documents)
     if options.count:
         return result
     slow = Job(_with(ours.loaded, RuntimeSettings(draft_rows=0, prefix_bytes=0)), ours.case)
@@ -222,6 +230,29 @@ def second_question(job: Job, pages: int) -> dict[str, Any]:
     return {"document": {"pages": pages, "first": first, "second": second}, "second_prefill_share": share}
 
 
+def documents(loaded: LoadedModel, count: int) -> dict[str, Any]:
+    """Tokens, passes that gave some, and these by those, for generated documents by kind."""
+    sums: dict[str, list[int]] = {}
+    for sample in islice(make_samples(0, "test"), count):
+        schema = Schema.load(sample.schema)
+        lines = tuple(
+            "\n".join(" ".join(token.word.text for token in line.tokens) for line in analyse_page(page).lines) for page in sample.pages
+        )
+        read = schema.conform(extract_pages(sample.pages, schema).data).data
+        answer = json.dumps(sample.expected, ensure_ascii=False)
+        counts = [
+            Job(loaded, Case(sample.schema, answer, hints)).run(1) for hints in (lines, (*lines, json.dumps(read, ensure_ascii=False)))
+        ]
+        numbers = [1, counts[0]["output_tokens"], counts[0]["forced_tokens"], *(c["passes"] - c["prefill_passes"] for c in counts)]
+        for kind in (sample.kind, "all"):
+            sums[kind] = [a + b for a, b in zip(sums.get(kind, [0] * len(numbers)), numbers, strict=True)]
+    names = ("documents", "output_tokens", "forced_tokens", "passes_lines", "passes_lines_and_engine")
+    rows = {kind: dict(zip(names, numbers, strict=True)) for kind, numbers in sums.items()}
+    for row in rows.values():
+        row |= {f"per_token{name[6:]}": round(row[name] / row["output_tokens"], 4) for name in names[3:]}
+    return rows
+
+
 def _with(loaded: LoadedModel, settings: RuntimeSettings) -> LoadedModel:
     return LoadedModel(loaded.name, loaded.backend, loaded.model, loaded.tokenizer, loaded.prompts, loaded.processor, settings)
 
@@ -237,6 +268,8 @@ def table(result: dict[str, Any]) -> str:
     for key in ("passes_per_token", "speedup", "speedup_decoding", "second_prefill_share"):
         if key in result:
             rows.append(f"{key:24}{result[key]:12.3f}")
+    for kind, row in result.get("documents", {}).items():
+        rows.append(f"{kind:12}" + "  ".join(f"{name} {value}" for name, value in row.items()))
     return "\n".join(rows)
 
 
@@ -246,6 +279,7 @@ def main() -> None:
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--tokens", type=int, default=40, help="tokens that the plain run decodes; 0: all")
     parser.add_argument("--pages", type=int, default=0, help="also ask a document of so many pages twice")
+    parser.add_argument("--documents", type=int, default=0, help="also count for so many generated documents")
     parser.add_argument("--count", action="store_true", help="count passes without running the weights")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
