@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pagelift.backends import Ragged, installed_backends, open_backend
@@ -91,7 +91,7 @@ def ids(sequence: Sequence) -> list[int]:
     return [token.id for token in sequence.output]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_answers_are_those_of_plain_greedy_decoding(data: st.DataObject) -> None:
     """Several answers at once, by models that say something random, or something true."""
@@ -116,7 +116,7 @@ def test_answers_are_those_of_plain_greedy_decoding(data: st.DataObject) -> None
             assert TOKENIZER.decode(tokens) == text
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_draws_do_not_depend_on_drafts(data: st.DataObject) -> None:
     schema, pages = data.draw(SCHEMAS), data.draw(PAGES)
@@ -131,7 +131,7 @@ def test_draws_do_not_depend_on_drafts(data: st.DataObject) -> None:
     assert answers[0] == answers[1] == answers[2]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_an_answer_does_not_depend_on_when_others_come_and_go(data: st.DataObject) -> None:
     schema = data.draw(SCHEMAS)

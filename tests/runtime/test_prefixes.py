@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -126,7 +126,7 @@ def test_without_a_budget_nothing_is_kept(template: LoadedModel) -> None:
     assert (fake.encoded, model.service.load().prefix_bytes) == (4, 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(budget=st.integers(0, 3000), lengths=st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=5), min_size=1, max_size=6))
 def test_the_budget_holds_and_what_is_found_is_right(budget: int, lengths: list[list[int]]) -> None:
     """Prompts of some lengths that begin alike or differ, kept at several points."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pagelift.backends import SequenceCache
@@ -68,6 +68,7 @@ def test_after_a_failed_step_each_goes_alone() -> None:
     assert counts(schedule(all_, 512, 256), all_) == [0, 60]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(1, 900), st.booleans()), min_size=1, max_size=12), st.integers(1, 600), st.integers(1, 600))
 def test_steps_are_full_and_not_too_full(kinds: list[tuple[int, bool]], step_tokens: int, mixed_tokens: int) -> None:
     all_ = [writing() if writes else sequence(size) for size, writes in kinds]

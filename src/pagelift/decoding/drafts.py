@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from pagelift.decoding.constraint import Constraint
-from pagelift.decoding.guesses import Guess, Guesser, Trail
+from pagelift.decoding.guesses import Guess, Guesser
 from pagelift.decoding.outline import Outline, path_of
 from pagelift.decoding.pages import Pages
+from pagelift.decoding.trail import Trail
 
 STEADY = 0.97
 """The probability that a token is right whose predecessor in the same value was."""

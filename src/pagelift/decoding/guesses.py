@@ -1,19 +1,17 @@
-"""Where on the pages the next value of an answer may stand: each source of guesses by itself, and how often each was right."""
+"""Where on the pages the next value of an answer may stand: each source of guesses by itself."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pagelift.decoding.outline import EACH, Path, Place, Written, path_of, row_of
+from pagelift.decoding.outline import EACH, Path, Place, Written, path_of
 from pagelift.decoding.pages import Pages, Span, dates, quoted
+from pagelift.decoding.trail import Record, Trail
 
-PRIOR = {"given": 0.8, "row": 0.7, "label": 0.5, "next": 0.3, "repeat": 0.2, "null": 0.2, "begun": 0.7, "ended": 0.6}
-"""How often a source is right before anything is known."""
-PRIOR_WEIGHT = 3
 NOTHING = object()
 LONGEST_VALUE = 12
 """Words of a text whose end nothing tells."""
@@ -22,6 +20,7 @@ LABELS = 2
 NUMBER_AHEAD = 5
 """Words behind a label among which its number may stand."""
 LABEL_WORDS = frozenset(("", "no", "nr", "number", "id", "code", "date", "amount", "due", "due date"))
+BEGUN_DATE = re.compile(r"\d{1,4}|\d{4}-\d{0,2}|\d{4}-\d\d-\d{0,2}")
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
@@ -32,68 +31,6 @@ class Guess:
     source: str
     text: str
     span: Span | None = None
-
-
-class Record:
-    """How often each source of guesses was right, for each path, and in all tables or outside of them."""
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, Path | bool], tuple[int, int]] = {}
-
-    def add(self, source: str, path: Path, right: bool) -> None:
-        """Count a guess."""
-        for key in ((source, path), (source, EACH in path)):
-            hits, count = self._counts.get(key, (0, 0))
-            self._counts[key] = hits + right, count + 1
-
-    def rate(self, source: str, path: Path) -> float:
-        """The probability that its next guess for this path is right."""
-        hits, count = self._counts.get((source, EACH in path), (0, 0))
-        general = (hits + PRIOR_WEIGHT * PRIOR[source]) / (count + PRIOR_WEIGHT)
-        hits, count = self._counts.get((source, path), (0, 0))
-        return (hits + PRIOR_WEIGHT * general) / (count + PRIOR_WEIGHT)
-
-
-@dataclass(slots=True)
-class Trail:
-    """Where the values so far were found. cells: of the current row by path; above: those of the row before; gap: words between
-    the end of a row and the beginning of the next, None before there are two. last: the value written last for each path. used:
-    first words of values."""
-
-    cursor: int = 0
-    row: int = -1
-    cells: dict[Path, Span] = field(default_factory=dict)
-    above: dict[Path, Span] = field(default_factory=dict)
-    gap: int | None = None
-    last: dict[Path, str] = field(default_factory=dict)
-    used: set[int] = field(default_factory=set)
-
-    def copy(self) -> Trail:
-        """An independent trail with the same past."""
-        return replace(self, cells=dict(self.cells), above=dict(self.above), last=dict(self.last), used=set(self.used))
-
-    def add(self, written: Written, span: Span | None) -> None:
-        """A value has been written, and `span` says it."""
-        path = path_of(written.place)
-        self.last[path] = written.text
-        self.enter(written.place)
-        if span is None:
-            return
-        if EACH in path:
-            if not self.cells and self.above:
-                self.gap = span[0] - max(end for _, end in self.above.values())
-            self.cells[path] = span
-        self.cursor = span[1]
-        self.used.add(span[0])
-
-    def enter(self, place: Place) -> None:
-        """The next value is that of a place."""
-        row = row_of(place)
-        if row >= 0 and row != self.row:
-            self.above = self.cells if row > 0 and self.cells else ({} if row == 0 else self.above)
-            self.cells, self.row = {}, row
-            if row == 0:
-                self.gap = None
 
 
 class Guesser:
@@ -127,8 +64,10 @@ class Guesser:
                 span = guess.span
         near = self._next_cell(path, trail) if EACH in path else None
         span = span or self.pages.find(written.text, trail.cursor if near is None else near)
-        if span and written.text[-1:].isdigit() and "." in (printed := self.pages.number(self.pages.words[span[0]]) or ""):
-            self._short_numbers = printed.endswith("0") and not written.text.endswith("0")
+        if span and written.text[-1:].isdigit():
+            printed = self.pages.number(self.pages.words[span[0]]) or ""
+            if "." in printed and printed.endswith("0"):
+                self._short_numbers = not written.text.endswith("0")
         return span
 
     def more_rows(self, place: Place, trail: Trail) -> bool:
@@ -166,18 +105,34 @@ class Guesser:
         pages, sought = self.pages, " ".join(partial[1:].split(" "))
         if not sought.strip():
             return
+        for index, word in enumerate(pages.words) if BEGUN_DATE.fullmatch(sought) else ():
+            for date in dates(word):
+                if date.startswith(sought):
+                    yield Guess("begun", quoted(date), (index, index + 1))
         in_table = EACH in path_of(place) and trail.cursor < len(pages.starts)
-        near = pages.starts[trail.cursor] if in_table else 0
-        for begin in (near, 0):
-            offset = pages.text.find(sought, begin)
-            while offset > 0 and pages.text[offset - 1].isalnum():
-                offset = pages.text.find(sought, offset + 1)
+        for begin in (pages.starts[trail.cursor] if in_table else 0, 0):
+            offset = pages.find_text(sought, begin)
             if offset >= 0:
                 start, last = pages.word_at(offset), pages.word_at(offset + len(sought) - 1)
                 end = max(self._text_end(start, path_of(place), trail), last + 1)
                 text = pages.text[offset : pages.starts[end - 1] + len(pages.words[end - 1])]
                 yield Guess("begun", quoted(text), (start, end))
                 return
+        yield from self._next_line(sought)
+
+    def _next_line(self, sought: str) -> Iterator[Guess]:
+        """For a text of several lines that are joined by commas: the line below the last one that is complete."""
+        pages = self.pages
+        head, comma, tail = sought.rpartition(",")
+        last_line = head.rpartition(", ")[2]
+        offset = pages.find_text(last_line, 0) if comma and last_line else -1
+        if offset < 0:
+            return
+        start = pages.word_at(offset + len(last_line) - 1) + 1
+        end = min(pages.line_end(start), len(pages.words)) if start < len(pages.words) else start
+        line = " ".join(pages.words[start:end])
+        if line.startswith(tail.strip()) and start in pages.lines:
+            yield Guess("begun", quoted(f"{head}, {line}"), (start, end))
 
     def _all(self, place: Place, path: Path, trail: Trail) -> Iterator[Guess]:
         for answer in self._given:

@@ -82,6 +82,13 @@ class Pages:
         place = next((p for p in places if p >= near), places[0] if places else None)
         return None if place is None else (place, place + 1)
 
+    def find_text(self, sought: str, begin: int) -> int:
+        """Where a text stands from an offset on, at the beginning of a word; -1 for nowhere."""
+        offset = self.text.find(sought, begin)
+        while offset > 0 and self.text[offset - 1].isalnum():
+            offset = self.text.find(sought, offset + 1)
+        return offset
+
     def _find_text(self, value: str, near: int) -> Span | None:
         sought = " ".join(value.split())
         if not sought:
