@@ -22,6 +22,7 @@ class FakeServer:
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
+    seen_headers: set[str] = field(default_factory=set)
 
     @property
     def api_base(self) -> str:
@@ -41,6 +42,7 @@ class FakeServer:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 fake.requests.append(body)
+                fake.seen_headers |= {name.lower() for name in self.headers}
                 self._send(*fake.answer(body))
 
             def _send(self, status: int, body: Any) -> None:

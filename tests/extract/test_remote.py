@@ -75,6 +75,17 @@ def test_the_request_is_what_servers_of_lift_expect(pdf: Pdf) -> None:
     assert server.keys == ["Bearer secret"]
 
 
+def test_nothing_of_the_environment_goes_along(pdf: Pdf, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "VLLM_API_KEY"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    with FakeServer(lambda _: completion(json.dumps(ANSWER))) as server:
+        run(server, pdf(LINES))
+    assert server.keys == ["Bearer none"]
+    assert "authorization" in server.seen_headers
+    assert not {"openai-organization", "openai-project"} & server.seen_headers
+
+
 def test_objects_inside_themselves_may_end() -> None:
     schema = Schema.load({"type": "object", "properties": {"a": {"type": "string"}, "b": {"$ref": "#"}}})
     assert served_schema(schema)["required"] == ["a"]

@@ -217,10 +217,17 @@ class Chat:
 
 def _client(server: RemoteServer) -> OpenAI:
     try:
-        from openai import OpenAI
+        from openai import Omit, OpenAI
     except ImportError as error:
         raise EngineError("engine remote needs the package openai; install it with: pip install 'pagelift[remote]'") from error
-    return OpenAI(api_key=server.api_key or "none", base_url=server.api_base, timeout=server.timeout_s, max_retries=server.retries)
+    accounts: Any = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}  # or it sends what the environment says of another service
+    return OpenAI(
+        api_key=server.api_key or "none",
+        base_url=server.api_base,
+        timeout=server.timeout_s,
+        max_retries=server.retries,
+        default_headers=accounts,
+    )
 
 
 def _place(api_base: str) -> str:
