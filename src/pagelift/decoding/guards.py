@@ -84,7 +84,7 @@ class Guard:
             most = max(limits.max_rows, MIN_KEYS) if container.is_object else limits.max_rows
             if container.commas + 1 >= most:
                 return True
-        return cycles(container.recent, limits.max_repeats if container.rows else 4 * limits.max_repeats)
+        return cycles(container.recent, (2 if container.rows else 4) * limits.max_repeats)
 
     def narrow(self, ids: Ids, narrowing: Narrowing) -> Ids:
         """The allowed tokens that remain; all of them where none would."""

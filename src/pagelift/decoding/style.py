@@ -57,9 +57,9 @@ class GrammarLimits:
     """What one document can give at most; None where nothing is known.
 
     max_rows: entries of one array, and keys of one object without fixed properties (no more than words on the pages).
-    max_characters: characters of one string (no more than on the pages). max_repeats: how often in a row the same phrase in a
-    string, or the same row of an array, may come before the grammar closes the string or the array. max_depth: containers inside
-    one another.
+    max_characters: characters of one string (no more than on the pages). max_repeats: how often in a row the same phrase may
+    come in a string before the grammar closes it; the same row of an array may come twice as often. max_depth: containers inside one
+    another.
     A limit narrows the choice only where the grammar has another way on.
     """
 
