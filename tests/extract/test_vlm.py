@@ -377,3 +377,12 @@ def test_an_answer_that_meets_its_limit_is_continued_by_the_engine(pdf: Callable
     assert result.data == json.loads(said)
     assert result.metadata["plan"]["answers"] > 1
     assert "truncated" not in result.metadata
+
+
+def test_random_weights_give_valid_results_with_evidence_for_everything(pdf: Callable[..., bytes]) -> None:
+    for schema in (SCHEMA, LONG):
+        result = Extractor(schema, VlmEngine(FOLDER, "reference"), budget=Budget(answer_tokens=120, follow_ups=2)).extract(pdf(LINES))
+        assert Schema.load(schema).is_valid(result.data)
+        assert all(field.reason or field.status == "found" for field in result.fields.values())
+        assert result.metadata.get("truncated", False) == any("truncated" in warning for warning in result.warnings)
+        json.dumps(result.to_dict())
