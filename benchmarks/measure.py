@@ -33,6 +33,7 @@ class Plan:
     """prompt: tokens of a prefill, 0 for none. batches: numbers of sequences to decode together after it. context: tokens that the
     cache holds before decoding, filled beyond the prompt with random keys and values. page: encode a page first.
 
+    peer_prompt: the most tokens of a prefill of llama.cpp, whose speed does not grow beyond that and would take minutes.
     Everything is repeated up to `repeats` times, a step of decoding 3 to `steps` times, until decode_s seconds are spent on it.
     """
 
@@ -41,6 +42,7 @@ class Plan:
     context: int = 0
     page: bool = False
     backend: str = "cpu"
+    peer_prompt: int = 128
     step_tokens: int = STEP_TOKENS
     repeats: int = 3
     steps: int = 15

@@ -56,16 +56,16 @@ class Cell:
 
 def text(shape: str, bits: int, prompt: int, batches: tuple[int, ...] = (), peers: tuple[str, ...] = ()) -> Cell:
     """A cell of prefill, and of decoding after it where batches are given."""
-    plan = Plan(prompt=prompt, batches=batches, repeats=3 if prompt <= 512 else 1, decode_s=10.0)
+    plan = Plan(prompt=prompt, batches=batches, repeats=2 if prompt <= 512 else 1, decode_s=5.0)
     return Cell(shape, bits, f"{prompt} tokens", plan, peers, rounds=2 if peers else 1)
 
 
 def cells(quick: bool) -> list[Cell]:
     """All cells, the most telling first. quick: the smallest shape and the 9B at 4 bits only."""
     llama, torch = ("llama.cpp",), ("transformers",)
-    page = Plan(prompt=0, batches=(), page=True, repeats=2, decode_s=30.0)
+    page = Plan(prompt=0, batches=(), page=True, repeats=2, decode_s=15.0)
     both = Plan(prompt=2048, batches=(1,), page=True, repeats=1, decode_s=3.0)  # the memory of a whole request
-    context = Plan(prompt=512, batches=(1,), context=32_768, repeats=1, decode_s=10.0)
+    context = Plan(prompt=512, batches=(1,), context=32_768, repeats=1, decode_s=5.0)
     first = [
         text("9b", 4, 512, BATCHES, llama),
         Cell("9b", 4, "page", page, torch, rounds=2),

@@ -84,6 +84,7 @@ class Bench:
 
 def measure(path: str, plan: dict[str, Any]) -> dict[str, Any]:
     others = Others()
+    plan["prompt"] = min(plan["prompt"], plan["peer_prompt"])
     bench = Bench(path, plan)
     bench.prefill(1)
     times: list[float] = []
@@ -96,6 +97,7 @@ def measure(path: str, plan: dict[str, Any]) -> dict[str, Any]:
         "version": llama.__version__,
         "features": llama.llama_print_system_info().decode(),
         "load_s": bench.load_s,
+        "prompt": plan["prompt"],
         "prefill_s": times,
         "decode_s": decoded,
         "peak_bytes": peak_bytes(),

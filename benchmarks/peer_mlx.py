@@ -35,7 +35,7 @@ def timed(call: Callable[[], Any], most: int, budget_s: float) -> list[float]:
 
 
 def measure(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
-    """The samples of a plan. Without a GPU the prompt is cut to SLOW_PROMPT tokens and its time scaled up."""
+    """The samples of a plan. Without a GPU the prompt is cut to SLOW_PROMPT tokens."""
     others, start = Others(), time.perf_counter()
     model = load_model(folder).language_model
     load_s = time.perf_counter() - start
@@ -49,7 +49,8 @@ def measure(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
     return {
         "version": f"mlx-vlm {mlx_vlm.__version__}, mlx {mx.__version__}",
         "load_s": load_s,
-        "prefill_s": [seconds * plan["prompt"] / count for seconds in prefill_s],
+        "prompt": count,
+        "prefill_s": prefill_s,
         "decode_s": {1: decode_s},
         "peak_bytes": peak_bytes(),
         "other_cores": others.cores(),

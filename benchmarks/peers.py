@@ -129,7 +129,7 @@ def speeds(run: Mapping[str, Any], plan: measure.Plan) -> dict[str, float]:
     if "page_s" in run:
         result["page_s"] = statistics.median(run["page_s"])
     if run.get("prefill_s"):
-        result["prefill_tps"] = plan.prompt / statistics.median(run["prefill_s"])
+        result["prefill_tps"] = run.get("prompt", plan.prompt) / statistics.median(run["prefill_s"])
     for batch, times in run.get("decode_s", {}).items():
         result[f"decode_tps_{batch}"] = batch / statistics.median(times)
     return result | {key: run[key] for key in ("load_s",) if key in run} | {"peak_gb": run["peak_bytes"] / 1e9}
