@@ -20,7 +20,7 @@ from pagelift.decoding.format_patterns import FORMAT_PATTERNS
 from pagelift.decoding.guards import Guard
 from pagelift.decoding.matching import GrammarConstraint
 from pagelift.decoding.number_patterns import shows_in_digits
-from pagelift.decoding.scalar_values import GUIDANCE_FORMATS, string_values
+from pagelift.decoding.scalar_values import GUIDANCE_FORMATS, string_values, without_lookahead
 from pagelift.decoding.values import ByGuidance
 from pagelift.schema import Schema, report
 from pagelift.schema import keywords as kw
@@ -240,6 +240,26 @@ def test_the_report_names_what_the_grammar_knows() -> None:
     assert set(FORMAT_PATTERNS) | GUIDANCE_FORMATS == kw.GRAMMAR_FORMATS
     for step in (1, 2, 3, 5, 7, 10, 25, 40, 0.01, 0.25, 0.3, 0.125, 1e-3, 12.5, 1e-300, 1e300, 0.2, 64, 1024):
         assert report.shows_in_digits(step) == shows_in_digits(Decimal(str(step))), step
-    for pattern in ("^[0-9]{5}$", "[a-z]+", "^(?=x)", "^(?!x)y", "(?<=a)b", r"^(\w)\1$", "^(?:a|b)$", "^.{3,400}$"):
+    for pattern in ("^[0-9]{5}$", "[a-z]+", "(?<=a)b", r"^(\w)\1$", "^(?:a|b)$", "^.{3,400}$", "a(?=b)"):
         in_report = report.checked_by("pattern", {"pattern": pattern}) == "grammar"
         assert in_report == isinstance(next(string_values({"type": "string", "pattern": pattern})), ByGuidance), pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "parts"),
+    [
+        ("^(?=.*[0-9])[a-z0-9]+$", ["^(?:.*[0-9])", "^[a-z0-9]+$"]),
+        (r"^(?!.*(\.\.|[)]))(?=a)[a-z.]+$", ["^(?:a)", "^[a-z.]+$"]),
+        ("^(?=a)b|c$", ["^(?=a)b|c$"]),
+        ("^(?:a|b)$", ["^(?:a|b)$"]),
+        ("a(?=b)", ["a(?=b)"]),
+    ],
+)
+def test_lookahead_at_the_beginning(pattern: str, parts: list[str]) -> None:
+    assert without_lookahead(pattern) == parts
+
+
+def test_what_a_pattern_looks_ahead_to_is_enforced() -> None:
+    schema = {"type": "string", "pattern": "^(?=.*[0-9])(?!q)[a-z0-9]+$"}
+    for text, fits in (('"abc1"', True), ('"1"', True), ('"abc"', False), ('"AB1"', False), ('"q1"', True)):  # the last: at the end
+        assert accepts(grammar(schema).constraint(), text) == fits, text

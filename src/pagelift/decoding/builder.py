@@ -107,8 +107,8 @@ class ValueBuilder:
     def _strings(self, way: Flat) -> list[Scalar]:
         found = list(string_values(way))
         written = any(isinstance(option, ByGuidance) and '"pattern"' in option.schema for option in found)
-        if "pattern" in way and not written:
-            self.widened.append(f"the pattern {way['pattern'][:60]} is not written")
+        if "pattern" in way and not (written and "(?!" not in way["pattern"]):
+            self.widened.append(f"the pattern {way['pattern'][:60]} is not written in full")
         return found
 
     def _verified(self, option: Fixed, way: Flat) -> Fixed:

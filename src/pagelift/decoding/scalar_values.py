@@ -35,7 +35,7 @@ def string_values(way: Flat) -> Iterator[Scalar]:
     most = min((int(part["maxLength"]) for part in parts if "maxLength" in part), default=None)
     if most is not None and most < least:
         return
-    patterns = tuple(dict.fromkeys(part["pattern"] for part in parts if "pattern" in part))
+    patterns = tuple(dict.fromkeys(p for part in parts if "pattern" in part for p in without_lookahead(part["pattern"])))
     formats = [part["format"] for part in parts if "format" in part]
     known = [f'"{FORMAT_PATTERNS[name]}"' for name in formats if name in FORMAT_PATTERNS]
     if known and not patterns:
@@ -56,6 +56,34 @@ def plain_string(least: int = 0, most: int | None = None) -> Pattern:
     least = min(least, MAX_COUNTED)
     count = "*" if (least, end) == (0, "") else f"{{{least},{end}}}"
     return Pattern((f'"{CHARACTER}{count}"',))
+
+
+_STEP = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+
+
+def without_lookahead(pattern: str) -> list[str]:
+    """Patterns that a text matches if it matches `pattern`: what that looks ahead to at its beginning, and what follows.
+
+    Lookahead that forbids is left out, so together they may admit more. Other patterns come back as they are.
+    """
+    if not pattern.startswith("^(?") or _split_at(pattern, "|") < len(pattern):
+        return [pattern]
+    parts, rest = [], pattern[1:]
+    while rest.startswith(("(?=", "(?!")):
+        end = 3 + _split_at(rest[3:], ")")
+        parts += [f"^(?:{rest[3:end]})"] if rest[2] == "=" else []
+        rest = rest[end + 1 :]
+    return [*parts, f"^{rest}"]
+
+
+def _split_at(pattern: str, sign: str) -> int:
+    """Where `sign` stands outside of groups and classes, the length of the pattern when it does not."""
+    depth = 0
+    for match in _STEP.finditer(pattern):
+        if depth == 0 and match[0] == sign:
+            return match.start()
+        depth += (match[0] == "(") - (match[0] == ")")
+    return len(pattern)
 
 
 def _guided(patterns: tuple[str, ...], format_name: str | None, least: int, most: int | None) -> Iterator[str]:
