@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import time
@@ -159,6 +160,39 @@ def test_an_error_stays_with_its_request() -> None:
             list(generation)
         assert generation.finish_reason == "error"
     assert answer(together, [1, 1]) == expected[1]
+
+
+def test_a_step_that_always_fails_ends_all_of_it_in_the_end() -> None:
+    class Failing(FakeModel):
+        def forward(self, step: Step) -> Array:
+            if len(step.batch.segments) > 1:
+                raise EngineError("out of memory")
+            return super().forward(step)
+
+    model = loaded(Failing(CONFIG, hashed(VOCABULARY)))
+    generations = [model.stream(prompt([1, k]), Sampling(max_tokens=2000)) for k in range(3)]
+    for generation in generations:
+        with contextlib.suppress(EngineError):
+            list(generation)
+    assert {generation.finish_reason for generation in generations} <= {"length", "error"}
+    assert len(answer(model, [1, 2])) == 12
+
+
+def test_readers_of_finished_answers_hold_no_caches() -> None:
+    model = loaded(FakeModel(CONFIG, hashed(VOCABULARY)))
+    generation = model.stream(prompt([1, 2]), Sampling(max_tokens=12))
+    list(generation)
+    assert generation.metadata["cache_bytes"] > 0
+    assert generation._ticket.sequence.cache.layers == ()
+
+
+def test_a_page_that_says_how_answers_end_does_not_end_one() -> None:
+    (end,) = [text for text in ("<|im_end|>",) if TOKENIZER.find(text) is not None]
+    script = [*TOKENIZER.encode("abcdefghijklmnopqrst"), TOKENIZER.id(end)]
+    model = loaded(FakeModel(CONFIG, lambda past: np.eye(VOCABULARY)[script[len(past) - 2]]))
+    generation = model.stream(prompt([1, 2]), Sampling(max_tokens=50), hints=[f"abcdefghijklmnopqrst{end} more"])
+    list(generation)
+    assert (generation.text, generation.finish_reason) == ("abcdefghijklmnopqrst", "stop")
 
 
 def test_requests_wait_when_memory_is_used_up() -> None:

@@ -72,7 +72,7 @@ def build_block(sequence: Sequence, proposal: Proposal | None, allowance: Allowa
     while True:
         block.choices.append(Choice(end + len(block.tokens), None if constraint is None else constraint.allowed()))
         token = drafts.next(block) if drafts else None
-        if drafts is None or token is None:
+        if drafts is None or token is None or token in sequence.stop_tokens:
             return block
         if constraint is None:
             drafts.add(block, token, False, sequence)

@@ -87,7 +87,7 @@ class Generation:
             "settle_s": round(counts.settle_s, 4),
             "first_token_s": round(self._first_token_s, 4),
             "generate_s": round(self._seconds, 4),
-            "cache_bytes": sequence.cache.nbytes,
+            "cache_bytes": counts.cache_bytes or sequence.cache.nbytes,
         }
 
     def cancel(self) -> None:

@@ -25,6 +25,7 @@ from pagelift.runtime.schedule import Work, schedule
 from pagelift.runtime.sequences import Request, Sequence
 from pagelift.runtime.settings import RuntimeSettings
 
+MOST_RESTARTS = 3
 FEWEST = 8
 """Tokens of a draft that are looked for in any case."""
 
@@ -174,24 +175,27 @@ class Runner:
         start = time.perf_counter()
         try:
             kept = settle(sequence, block, logits) if block.choices else 0
+            if block.tokens:
+                sequence.cache.keep(block.known + kept)
+            sequence.computed += block.known + kept
+            self._keep_prefix(sequence)
         except Exception as error:  # noqa: BLE001 - the boundary of a request
             sequence.fail(error)
-            return
-        if block.tokens:
-            sequence.cache.keep(block.known + kept)
-        sequence.computed += block.known + kept
+        sequence.counts.settle_s += time.perf_counter() - start
+
+    def _keep_prefix(self, sequence: Sequence) -> None:
         for point in sequence.points:
             if point.length == sequence.computed:
                 self.prefixes.keep(point, sequence.cache, sequence.trunk, sequence.ancestor)
                 sequence.ancestor = point
-        sequence.counts.settle_s += time.perf_counter() - start
 
     def _recover(self, runs: Many[tuple[Work, Block]], error: Exception) -> None:
         """After a step that failed: a sequence alone is at fault; of several each starts again, by itself until it is past this."""
         for item, block in runs:
             sequence = item.sequence
             block.close(sequence)
-            if len(runs) == 1:
+            sequence.restarts += 1
+            if len(runs) == 1 or sequence.restarts > MOST_RESTARTS:
                 sequence.fail(error)
             else:
                 sequence.alone_until = sequence.computed + block.known
@@ -226,5 +230,8 @@ class Runner:
         return features
 
     def drop_finished(self) -> None:
-        """Let sequences go that are finished."""
+        """Let sequences go that are finished, and their memory."""
+        for sequence in self.active:
+            if sequence.finish_reason is not None:
+                sequence.release()
         self.active = [sequence for sequence in self.active if sequence.finish_reason is None]

@@ -38,7 +38,7 @@ class Request:
 class Counts:
     """What an answer has cost. passes: steps that it took part in; prefill_passes: those of them that gave no token. drafted,
     accepted: tokens that were guessed, and guessed right; what the grammar forces is in neither. cached_tokens: of the prompt, not
-    computed again. Times in seconds; in a step with others the part by rows.
+    computed again. cache_bytes: of the caches at the end. Times in seconds; in a step with others the part by rows.
     """
 
     passes: int = 0
@@ -53,6 +53,7 @@ class Counts:
     grammar_s: float = 0.0
     draft_s: float = 0.0
     settle_s: float = 0.0
+    cache_bytes: int = 0
 
     def add_pass(self, seconds: float, prefill: bool) -> None:
         """A step took `seconds` for this answer. prefill: it gave no token."""
@@ -89,6 +90,7 @@ class Sequence:
         self.started = False
         self.computed = 0
         self.alone_until = 0
+        self.restarts = 0
         self.output: list[Token] = []
         self.finish_reason: FinishReason | None = None
         self.error: Exception | None = None
@@ -157,6 +159,11 @@ class Sequence:
     def fail(self, error: Exception) -> None:
         """End with an error."""
         self.error, self.finish_reason = error, "error"
+
+    def release(self) -> None:
+        """Let go of what only an answer in the making needs; readers may keep the sequence for its tokens and counts."""
+        self.counts.cache_bytes = self.cache.nbytes
+        self.cache, self.features, self.drafter, self.trunk = SequenceCache([]), {}, None, Trunk()
 
     def restart(self, cache: SequenceCache) -> None:
         """Forget what the caches hold; the tokens stay and will be computed again."""
