@@ -108,7 +108,9 @@ def test_cors_is_for_those_who_are_named() -> None:
         assert client.get("/v1/models", headers={"origin": page}).headers["access-control-allow-origin"] == page
 
 
-SMALL = ServiceLimits(Limits(file_bytes=20_000, pages=3), body_bytes=50_000, pages=3, documents=2, stall_seconds=0.5, header_seconds=0.5)
+SMALL = ServiceLimits(
+    document=Limits(file_bytes=20_000, pages=3), body_bytes=50_000, pages=3, documents=2, stall_seconds=0.5, header_seconds=0.5
+)
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +126,10 @@ def chunks(size: int) -> Iterator[bytes]:
 
 def test_bodies_and_documents_have_limits(small: Running, pdf: Callable[..., bytes]) -> None:
     with small.http() as client:
-        for body in (b"x" * 60_000, chunks(60_000)):  # with its length, and without
-            reply = client.post("/v1/extract", content=body, headers={"content-type": "application/json"})
-            assert (reply.status_code, reply.json()["error"]["code"]) == (413, "limit_exceeded")
+        for path in ("/v1/extract", "/v1/chat/completions", "/v1/responses"):
+            for body in (b"x" * 60_000, chunks(60_000)):  # with its length, and without
+                reply = client.post(path, content=body, headers={"content-type": "application/json"})
+                assert (reply.status_code, reply.json()["error"]["code"]) == (413, "limit_exceeded")
         many = client.post("/v1/extract", files={"document": pdf(*[["a"]] * 4)}, data=fields())
         assert (many.status_code, many.json()["error"]["code"]) == (413, "limit_exceeded")
         large = client.post("/v1/extract", files={"document": b"%PDF-1.7" + b"x" * 30_000}, data=fields())
@@ -176,9 +179,10 @@ def test_a_second_head_on_the_same_connection_has_its_time_too(small: Running) -
         assert b"HTTP/1.1" not in drained(connection)
 
 
-def test_a_body_that_does_not_come_is_a_408(small: Running) -> None:
+@pytest.mark.parametrize("path", [b"/v1/extract", b"/v1/chat/completions"])
+def test_a_body_that_does_not_come_is_a_408(small: Running, path: bytes) -> None:
     with connect(small) as connection:
-        connection.sendall(b"POST /v1/extract HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+        connection.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
         reply = drained(connection)
         assert reply.startswith(b"HTTP/1.1 408")
         assert b'"too_slow"' in reply

@@ -104,7 +104,7 @@ def test_addresses_inside_are_refused(address: str, names: dict[str, list[list[s
     for host in ("bad.example", "mixed.example"):
         with pytest.raises(ApiError) as refused:
             fetch(f"http://{host}/", LIMITS)
-        assert (refused.value.status, refused.value.detail.code) == (403, "private_address")
+        assert (refused.value.status, refused.value.error.code) == (403, "private_address")
 
 
 def test_redirects_are_checked_and_counted(site: int, names: dict[str, list[list[str]]]) -> None:

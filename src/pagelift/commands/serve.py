@@ -128,7 +128,7 @@ def make_settings(job: Job) -> tuple[ServerSettings, Address]:
     access = Access((*doors.keys, *_keys(doors.key_file)), names, doors.cors_origins, doors.urls, doors.folders)
     document = replace(Limits(), file_bytes=sizes.body_bytes, pages=sizes.pages, page_pixels=sizes.page_pixels)
     limits = ServiceLimits(
-        document, sizes.body_bytes, sizes.pages, request_seconds=times.request, header_seconds=times.header,
+        document=document, body_bytes=sizes.body_bytes, pages=sizes.pages, request_seconds=times.request, header_seconds=times.header,
         stall_seconds=times.stall, drain_seconds=times.drain, running=sizes.running, waiting=sizes.waiting,
     )  # fmt: skip
     jobs = JobSettings(

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pydantic
+from starlette.exceptions import HTTPException
 
 from pagelift.core import errors as core
 from pagelift.core.errors import PageliftError
@@ -33,20 +34,19 @@ class ErrorBody(pydantic.BaseModel):
     error: ErrorDetail
 
 
-class ApiError(Exception):
-    """An answer with an error status."""
+class ApiError(HTTPException):
+    """An answer with an error status. It is an HTTPException because FastAPI hides all others that come while it reads a body."""
 
     def __init__(
         self, status: int, message: str, param: str | None = None, code: str | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(status, message, dict(headers or {}))
         self.status = status
-        self.detail = ErrorDetail(message=message, type=TYPES.get(status, "invalid_request_error"), param=param, code=code)
-        self.headers = dict(headers or {})
+        self.error = ErrorDetail(message=message, type=TYPES.get(status, "invalid_request_error"), param=param, code=code)
 
     @property
     def body(self) -> dict[str, Any]:
-        return ErrorBody(error=self.detail).model_dump()
+        return ErrorBody(error=self.error).model_dump()
 
 
 class Cancelled(PageliftError):

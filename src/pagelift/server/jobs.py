@@ -114,7 +114,7 @@ class Jobs:
             answer = to_api_error(error)
             if answer.status == 500:
                 failure("job failed", error, job=job.id)
-            event("job", job=job.id, state="failed", code=answer.detail.code, attempt=job.attempt)
+            event("job", job=job.id, state="failed", code=answer.error.code, attempt=job.attempt)
             return partial(self.store.fail, job, answer.status, answer.body)
         event("job", job=job.id, state="done", pages=result.pages, attempt=job.attempt)
         return partial(self.store.finish, job, to_json(result.to_dict(job.options["evidence"])), result.pages)

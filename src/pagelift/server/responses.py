@@ -105,7 +105,7 @@ class _Reply:
 
     def failed(self, error: ApiError) -> bytes:
         """The event of an error in the middle."""
-        detail = {"code": error.detail.code or error.detail.type, "message": error.detail.message, "param": error.detail.param}
+        detail = {"code": error.error.code or error.error.type, "message": error.error.message, "param": error.error.param}
         return self._event("", type="error", **detail)
 
     def response(self, status: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pagelift.core import ConfigError, Limits
 MB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLimits:
     """What one request may ask for, and how many there may be.
 
