@@ -74,10 +74,9 @@ def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: P
 
 def _pointing_logits(q: Tensor, k: Tensor, rows: Tensor) -> Tensor:
     """What some tokens think of all tokens of their sequence. q, k: (B, T, head_dim). Returns (N, T) float32; the future is -inf."""
-    batch, length, _ = q.shape
-    owner, at = rows // length, rows % length
-    logits = torch.cat([q[b, at[owner == b]] @ k[b].T for b in range(batch)]).float()
-    future = torch.arange(length, device=q.device) > at[:, None]
+    length = k.shape[1]
+    logits = (q @ k.transpose(1, 2)).flatten(0, 1)[rows].float()
+    future = torch.arange(length, device=q.device) > (rows % length)[:, None]
     return logits.masked_fill(future, float("-inf"))
 
 

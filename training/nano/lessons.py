@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ LESSONS = (
 )
 LOT = 96
 """So many documents are made at a time, sorted by length and put into batches."""
+AHEAD = 48
+"""So many lots are asked for before they are needed."""
 DPI = 60.0
 """Of pictures, before they are made smaller yet."""
 _CHECK_SEED = 500_000_000
@@ -64,7 +67,7 @@ def make_lot(lesson: Lesson, number: int, folder: Path, size: int = LOT, split: 
     examples = []
     for index in range(size):
         sample = make_sample(number * LOT + index, split)
-        crops = rng.choices([crop for crop, _ in lesson.mix], [weight for _, weight in lesson.mix], k=3)
+        crops = rng.choices([crop for crop, _ in lesson.mix], [weight for _, weight in lesson.mix], k=4)
         if split != "train":
             crops = [lesson.check]
         for crop in crops[:1] if WHOLE in crops else crops:
@@ -89,20 +92,32 @@ def check_lot(lesson: Lesson, folder: Path, size: int, split: Split = "validatio
     return make_lot(lesson, _CHECK_SEED // LOT, folder, size, split)
 
 
-def lots(lesson: Lesson, first: int, folder: Path, workers: int) -> Iterator[list[Example]]:
-    """Lots without end from a number on; made in this process if workers is 0, else ahead of time in others."""
-    if not workers:
+def lots(lesson: Lesson, first: int, folder: Path, pool: ProcessPoolExecutor | None, tokens: int) -> Iterator[tuple[int, list[Example]]]:
+    """Examples without end, from a lot on: how many lots at a time, as many as hold so many tokens, and what is in them.
+
+    pool: processes that make them ahead of time; None makes them here.
+    """
+    taken, examples = 0, list[Example]()
+    for lot in _made(lesson, first, folder, pool):
+        taken, examples = taken + 1, examples + lot
+        if sum(map(len, examples)) >= tokens:
+            yield taken, examples
+            taken, examples = 0, []
+
+
+def _made(lesson: Lesson, first: int, folder: Path, pool: ProcessPoolExecutor | None) -> Iterator[list[Example]]:
+    if pool is None:
+        yield from (make_lot(lesson, number, folder) for number in count(first))
+        return
+    waiting: deque[Future[list[Example]]] = deque()
+    try:
         for number in count(first):
-            yield make_lot(lesson, number, folder)
-    with ProcessPoolExecutor(workers) as pool:
-        waiting: list[Future[list[Example]]] = []
-        try:
-            for number in count(first):
-                waiting.append(pool.submit(make_lot, lesson, number, folder))
-                if len(waiting) > 2 * workers:
-                    yield waiting.pop(0).result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            waiting.append(pool.submit(make_lot, lesson, number, folder))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 def batches(examples: list[Example], tokens: int, rng: Random | None = None) -> Iterator[list[Example]]:

@@ -12,8 +12,10 @@ import argparse
 import json
 import logging
 import math
+import multiprocessing
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -22,6 +24,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
+from nano.examples import Example
 from nano.lessons import LESSONS, batches, check_lot, lots, padded
 from nano.model import Batch, Nano
 from nano.optimizers import Optimizers
@@ -33,6 +36,8 @@ log = logging.getLogger("nano")
 WARM_UP = 100
 LAST_RATE = 0.02
 POINTING = 0.5
+LOTS = 3
+"""Batches are sorted by length among the examples of so many of them, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +71,12 @@ class Progress:
 
 
 class Run:
-    """A run folder with its model."""
+    """A run folder with its model. pool: processes that make documents."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, pool: ProcessPoolExecutor | None = None) -> None:
         self.settings = settings
+        self.pool = pool
+        self.checked: tuple[int, list[Example]] = (-1, [])
         self.start = time.monotonic()
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         folder = settings.run
@@ -120,12 +127,14 @@ class Run:
         done = (progress.step - progress.cooldown_from) / settings.cooldown
         return warm * max(LAST_RATE, 1 - done)
 
-    def batch(self, examples: list[Any]) -> Batch:
+    def batch(self, examples: list[Example]) -> Batch:
         return Batch.of(padded(examples, self.pad, self.image), self.device)
 
     def check(self) -> dict[str, float]:
         """Teacher-forced accuracy on what the lesson is judged by."""
-        examples = check_lot(LESSONS[self.progress.lesson], self.settings.run, self.settings.checked)
+        if self.checked[0] != self.progress.lesson:
+            self.checked = self.progress.lesson, check_lot(LESSONS[self.progress.lesson], self.settings.run, self.settings.checked)
+        examples = self.checked[1]
         total = Tally()
         self.model.eval()
         for group in batches(examples, self.settings.tokens):
@@ -149,7 +158,7 @@ class Run:
         log.info("lesson %d: %s", progress.lesson, lesson.name)
         saved = checked = reported = last = time.monotonic()
         sums: dict[str, float] = {}
-        for examples in lots(lesson, progress.lot, settings.run, settings.workers):
+        for taken, examples in lots(lesson, progress.lot, settings.run, self.pool, LOTS * settings.tokens):
             for group in batches(examples, settings.tokens, Random(progress.lot)):
                 self.step(group, sums)
                 now = time.monotonic()
@@ -162,7 +171,7 @@ class Run:
                 if self.over():
                     self.record(lesson=progress.lesson, check=self.check())
                     return False
-            progress.lot += 1
+            progress.lot += taken
             if now - checked > settings.check_s:
                 shares = self.check()
                 self.record(lesson=progress.lesson, check=shares)
@@ -183,7 +192,7 @@ class Run:
         late = settings.minutes and time.monotonic() - self.start > 60 * settings.minutes
         return bool(cooled or late or (settings.steps and progress.step >= settings.steps))
 
-    def step(self, group: list[Any], sums: dict[str, float]) -> None:
+    def step(self, group: list[Example], sums: dict[str, float]) -> None:
         with torch.autocast(self.device.type, torch.bfloat16):
             outcome = self.model(self.batch(group), POINTING)
         if not math.isfinite(outcome.choice_loss):
@@ -215,6 +224,7 @@ def parse() -> Settings:
     parser.add_argument("--checked", type=int, default=96 if not on_gpu else 384, help="documents of a check")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
+    torch.set_float32_matmul_precision("medium")  # the delta rule's products in bfloat16 too
     return Settings(*(getattr(given, name) for name in Settings.__slots__))
 
 
@@ -223,7 +233,13 @@ def main() -> None:
     settings.run.mkdir(parents=True, exist_ok=True)
     handlers = [logging.FileHandler(settings.run / "train.log"), logging.StreamHandler()]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", handlers=handlers)
-    Run(settings).train()
+    if not settings.workers:
+        Run(settings).train()
+        return
+    with ProcessPoolExecutor(settings.workers, multiprocessing.get_context("fork")) as pool:
+        pool.submit(int).result()  # all processes begin here, before there are threads and a GPU
+        Run(settings, pool).train()
+        pool.shutdown(cancel_futures=True)
 
 
 if __name__ == "__main__":
