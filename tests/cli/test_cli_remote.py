@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,13 +78,22 @@ def test_other_engines_send_nothing(run: Run, document: Path, monkeypatch: pytes
     assert server.keys == []
 
 
-def test_documents_at_the_same_time(run: Run, document: Path, tmp_path: Path) -> None:
-    other = tmp_path / "b.pdf"
-    other.write_bytes(document.read_bytes())
-    with FakeServer(lambda _: completion('{"total": 5}')) as server:
-        code, out, _ = run(document, other, "--engine", "remote", "--api-base", server.api_base, "-j", 2)
+def test_documents_at_the_same_time_come_out_in_order(run: Run, document: Path, tmp_path: Path, pdf: Callable[..., bytes]) -> None:
+    others = [tmp_path / f"{name}.pdf" for name in "bcdef"]
+    for number, other in enumerate(others):
+        other.write_bytes(pdf([f"Total {number}"] * (number + 1)))
+    together, count = threading.Barrier(3, timeout=30), itertools.count(1)
+
+    def answer(_: dict[str, Any]) -> tuple[int, Any]:
+        together.wait()
+        return completion(json.dumps({"total": next(count)}))
+
+    with FakeServer(answer) as server:
+        code, out, _ = run(document, *others, "--engine", "remote", "--api-base", server.api_base, "-j", 3, "--format", "jsonl")
     assert code == 0
-    assert [json.loads(line)["data"] for line in out.splitlines()] == [{"total": 5}] * 2
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [Path(row["source"]).name for row in rows] == ["a.pdf", "b.pdf", "c.pdf", "d.pdf", "e.pdf", "f.pdf"]
+    assert sorted(row["data"]["total"] for row in rows) == [1, 2, 3, 4, 5, 6]
 
 
 def test_errors_end_one_document_with_a_message(run: Run, document: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import sys
 import types
 from collections.abc import Callable
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from PIL import Image
 from extract.speaking import speaking
 from pagelift import ConfigError, EngineError, Extraction, Extractor, InvalidOutput, WeightsError
 from pagelift.core import Budget
+from pagelift.core.threads import side_by_side
 from pagelift.decoding import JsonStyle
 from pagelift.documents import open_document
 from pagelift.extract import ENGINES, LocalModel, load_engine
@@ -386,3 +388,11 @@ def test_random_weights_give_valid_results_with_evidence_for_everything(pdf: Cal
         assert all(field.reason or field.status == "found" for field in result.fields.values())
         assert result.metadata.get("truncated", False) == any("truncated" in warning for warning in result.warnings)
         json.dumps(result.to_dict())
+
+
+def test_documents_in_several_threads_share_the_model(pdf: Callable[..., bytes]) -> None:
+    extractor = Extractor(SCHEMA, VlmEngine(speaking(json.dumps(ANSWER))))
+    document = pdf(LINES)
+    results = list(side_by_side([partial(extractor.extract, document)] * 4, 4))
+    assert [result.data for result in results] == [ANSWER] * 4
+    assert len({str(sorted(result.fields.items())) for result in results}) == 1

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TextIO, TypeAlias
@@ -26,6 +27,7 @@ from pagelift.core import Budget, ConfigError, DocumentError, Extraction, Invali
 from pagelift.core.annotate import annotated_pages, as_png
 from pagelift.core.files import make_folder, write_atomic
 from pagelift.core.processes import end_with_parent
+from pagelift.core.threads import side_by_side
 from pagelift.documents.open import OcrMode
 from pagelift.extract import Extractor, LocalModel, RemoteServer
 from pagelift.extract.pages import parse_pages
@@ -57,6 +59,8 @@ class Job:
     budget: Budget = field(default_factory=Budget)
 
 
+ASKING = ("vlm", "remote")
+"""Engines that ask a model."""
 OPTIONS = {
     "limits.file_bytes": "--max-file-mb",
     "limits.pages": "--max-pages",
@@ -167,11 +171,18 @@ Outcome: TypeAlias = tuple[Extraction | Failure, list[str]]
 def _outcomes(job: Job, extractor: Extractor, documents: Sequence[Input]) -> Generator[Outcome, None, None]:
     """The outcome of every document, in order; at most a few more than `jobs` are worked on or waiting to be written."""
     todo = iter(documents)
-    alone = extractor.engine.name == "vlm" or any(document.source == STDIN for document in documents)
-    if min(job.jobs, len(documents)) > 1 and not alone:  # a model is in memory once; other processes have no standard input
+    several = min(job.jobs, len(documents)) > 1 and not any(document.source == STDIN for document in documents)
+    if several and extractor.engine.name in ASKING:
+        yield from _threaded_outcomes(job, extractor, todo)
+    elif several:
         yield from _parallel_outcomes(job, todo)  # leaves documents over only if a process was lost
     for document in todo:
         yield _extract(job, extractor, document)
+
+
+def _threaded_outcomes(job: Job, extractor: Extractor, todo: Iterator[Input]) -> Generator[Outcome, None, None]:
+    """Outcomes from several threads, of engines whose model answers several at the same time: it is in memory once, or elsewhere."""
+    yield from side_by_side((partial(_extract, job, extractor, document) for document in todo), job.jobs)
 
 
 def _parallel_outcomes(job: Job, todo: Iterator[Input]) -> Generator[Outcome, None, None]:

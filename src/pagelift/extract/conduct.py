@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pagelift.core import Budget, EngineError, Field, Json, Proposal
+from pagelift.core.threads import side_by_side
 from pagelift.evidence.align import align
 from pagelift.extract.evidence import answered_fields
 from pagelift.extract.evidence_tree import Rows, Tree, grow, unfold
@@ -77,13 +77,7 @@ def _read_all(questions: Sequence[Question], asker: Asker, budget: Budget) -> li
     """The readings in order; an error in one ends all."""
     if asker.concurrency == 1 or len(questions) == 1:
         return [read(question, asker, budget) for question in questions]
-    with ThreadPoolExecutor(min(asker.concurrency, len(questions)), thread_name_prefix="pagelift-ask") as pool:
-        futures = [pool.submit(read, question, asker, budget) for question in questions]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    return list(side_by_side((partial(read, question, asker, budget) for question in questions), asker.concurrency))
 
 
 def _merged(plan: Plan, trees: Sequence[Tree], warnings: list[str]) -> Tree:
