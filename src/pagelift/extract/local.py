@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from pagelift.core import EngineError, ExtractionError, Json
+from pagelift.core import EngineError, ExtractionError, Json, PageliftError
 from pagelift.decoding import Grammar, GrammarLimits, JsonStyle, Sampling, compile_grammar
+from pagelift.extract.fields import field_groups, restrict
 from pagelift.extract.prompts import extraction_prompt, part_notes
 from pagelift.extract.questions import Question, Reply, SeenPage
 from pagelift.extract.regenerate import corrected
 from pagelift.extract.words_prompt import page_pieces, words_prompt
 from pagelift.layout import extract_pages
 from pagelift.models.pictures import picture_size
+from pagelift.schema import Schema
 
 if TYPE_CHECKING:
     from pagelift.runtime import LoadedModel
@@ -41,6 +45,16 @@ class LocalAsker:
     @property
     def context(self) -> int:
         return self._model.model.config.text.max_positions
+
+    def prepare(self, schema: Schema, fields: int) -> None:
+        """Begin, in a thread, to compile what asking about a schema needs. fields: so many values are asked for at once at most."""
+
+        def work() -> None:
+            with contextlib.suppress(PageliftError):  # raised again when the grammar is needed
+                for group in field_groups(schema, fields):
+                    compile_grammar(restrict(schema, group), self._model.vocabulary, self._style)
+
+        threading.Thread(target=work, name="pagelift-grammar", daemon=True).start()
 
     def prompt_text(self, question: Question) -> str:
         notes = part_notes([page.number for page in question.pages], question.page_count, question.after)

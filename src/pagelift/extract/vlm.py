@@ -51,6 +51,7 @@ class VlmEngine:
         from pagelift.extract.local import LocalAsker
 
         asker = LocalAsker(self.model, self._template, options.budget.answer_tokens, self._style)
+        asker.prepare(schema, options.budget.fields)  # while the pages are read
         proposal = extract_by_asking(pages, schema, asker, options.budget)
         metadata = {"model": self.model.name, "backend": self.model.backend, "wording": self._wording}
         return Proposal(proposal.data, proposal.fields, proposal.warnings, metadata | dict(proposal.metadata))
