@@ -103,11 +103,13 @@ def _of_models(metrics: Metrics) -> Iterable[Metric]:
 
 
 def resident_bytes() -> int:
-    """The resident memory of this process; where the system has no /proc, the most it ever was."""
+    """The resident memory of this process; where the system has no /proc, the most it ever was; 0 if it tells neither."""
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
     except (OSError, ValueError, IndexError):
-        import resource
-
+        try:
+            import resource
+        except ImportError:  # Windows
+            return 0
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
