@@ -58,6 +58,11 @@ def raw(value: Any, *lines: str) -> str | None:
         ("株式会社山田", "請求書 株式会社山田御中", "株式会社山田御中"),
         ("金額合計", "金額 合計", "金額 合計"),
         ("0049", "Code 0049", "0049"),
+        ("Lindenweg 7, 70995 Trier", "Lindenweg 7 70995 Trier", "Lindenweg 7 70995 Trier"),
+        ("Lindenweg 7 70995 Trier", "an: Lindenweg 7, 70995 Trier", "Lindenweg 7, 70995 Trier"),
+        ("EUR", "Total 5,00 €", "€"),
+        ("GBP", "Total £5.00", "£5.00"),
+        ("USD", "Total USD 5.00 or $6", "USD"),
     ],
 )
 def test_formats(value: Any, line: str, printed: str) -> None:
@@ -79,6 +84,9 @@ def test_formats(value: Any, line: str, printed: str) -> None:
         ("--", "- -"),
         ("ab", "a b"),
         ("INV-17", "INV-171"),
+        ("Rate 1.5 percent", "Rate 15 percent"),
+        ("Rate 15 percent", "Rate 1.5 percent"),
+        ("EUR", "Total £5.00"),
         (float("1e300"), "1e300"),
     ],
 )

@@ -15,9 +15,10 @@ from functools import cached_property
 
 from pagelift.core import Box, Json, PageContent, Word, union
 from pagelift.evidence.dates import find_dates, parse_date
-from pagelift.evidence.numbers import Decimalmark, infer_mark, parse_number
+from pagelift.evidence.numbers import CURRENCY_CODES, CURRENCY_SYMBOLS, Decimalmark, infer_mark, parse_number
 
 IGNORED = frozenset("-\u2010\u2011\u2012\u2013\u2014\u00ad'\u2018\u2019`\"\u201c\u201d\u201e\u00ab\u00bb")
+PUNCTUATION = frozenset(",;:|/.")
 EDGES = ".,;:!?()[]{}<>*#|/\\ "
 MOST_PLACES = 200
 MOST_SCANS = 5000
@@ -61,6 +62,7 @@ class PageIndex:
         self.number = content.number
         self.width_pt = content.width_pt
         self.lines = _lines(content.words)
+        self._words = content.words
         self._streams = [_Stream(content.words), _Stream([word for line in self.lines for word in line])]
         self._mark = infer_mark(word.text for word in content.words)
         self._numbers = list(self._find_numbers())
@@ -74,14 +76,36 @@ class PageIndex:
         return sorted(unique.values(), key=lambda p: p.cost)[:MOST_PLACES]
 
     def _text_places(self, text: str) -> Iterator[Place]:
+        found = False
         for stream in self._streams:
-            yield from (Place(self.number, words, cost) for words, cost in stream.find(text))
+            for words, cost in stream.find(text):
+                found = True
+                yield Place(self.number, words, cost)
+        if not found and _is_phrase(text):
+            for stream in self._loose_streams:
+                yield from (Place(self.number, words, cost + 0.3) for words, cost in stream.find(text))
+        if not found and text.upper() in CURRENCY_CODES:
+            yield from self._symbol_places(text.upper())
         date = parse_date(text)
         if date is not None and any(c.isdigit() for c in text):
             yield from self._date_places(date)
         number = parse_number(text, self._mark)
         if number is not None and not text.strip().startswith("0"):
             yield from (Place(p.page, p.words, p.cost + 1) for p in self._number_places(number.value))
+
+    @cached_property
+    def _loose_streams(self) -> list[_Stream]:
+        """The same without punctuation, for texts that join what stands on several lines with commas."""
+        return [_Stream(words, PUNCTUATION) for words in (self._words, [word for line in self.lines for word in line])]
+
+    def _symbol_places(self, code: str) -> Iterator[Place]:
+        """Words with a sign that stands for a currency code, beside or without an amount."""
+        signs = {sign for sign, known in CURRENCY_SYMBOLS.items() if known == code}
+        for line in self.lines:
+            for word in line:
+                rest = word.text.strip("0123456789.,'’-+()")
+                if rest in signs:
+                    yield Place(self.number, (word,), 0.5 if rest == word.text else 0.7)
 
     def _number_places(self, value: Decimal) -> Iterator[Place]:
         for number, percent, words in self._numbers:
@@ -125,13 +149,14 @@ class PageIndex:
 class _Stream:
     """The characters of words in one order, normalised and without gaps, each with the word and place that it comes from."""
 
-    def __init__(self, words: Sequence[Word]) -> None:
+    def __init__(self, words: Sequence[Word], left_out: frozenset[str] = frozenset()) -> None:
         self._words = words
+        self._left_out = left_out
         self._origin: list[tuple[int, int]] = []
         characters: list[str] = []
         for index, word in enumerate(words):
             for place, original in enumerate(word.text):
-                for c in normalise(original):
+                for c in normalise(original) if _counts(word.text, place, left_out) else "":
                     characters.append(c)
                     self._origin.append((index, place))
         self._text = "".join(characters)
@@ -139,7 +164,7 @@ class _Stream:
     def find(self, text: str) -> Iterator[tuple[tuple[Word, ...], float]]:
         """Runs of words that say `text`, with a cost: joins of words where the text has no gap count."""
         wanted = text.strip(EDGES) or text.strip()
-        pattern = normalise(wanted)
+        pattern = normalise("".join(c for place, c in enumerate(wanted) if _counts(wanted, place, self._left_out)))
         start = self._text.find(pattern) if pattern else -1
         for _ in range(MOST_SCANS):
             if start < 0:
@@ -160,6 +185,16 @@ class _Stream:
 
     def _exact(self, first: int, last: int, wanted: str) -> bool:
         return " ".join(word.text for word in self._words[first : last + 1]) == wanted
+
+
+def _counts(text: str, place: int, left_out: frozenset[str]) -> bool:
+    """Whether a character is to be compared: not if it is left out, except between digits, where it is a part of a number."""
+    return text[place] not in left_out or (text[place - 1 : place].isdigit() and text[place + 1 : place + 2].isdigit())
+
+
+def _is_phrase(text: str) -> bool:
+    """Whether a text is more than a word or an amount, so that punctuation says nothing about what it is."""
+    return len(text.split()) > 1 and sum(c.isalpha() for c in text) >= 4
 
 
 def normalise(text: str) -> str:
