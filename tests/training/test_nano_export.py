@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nano.crops import whole
+from nano.examples import encode
 from nano.export import bfloat16, export
+from nano.lessons import padded
 from PIL import Image
+from tokenizers import Tokenizer
 
 from pagelift.evals.synthetic import make_sample
 from pagelift.extract.words_prompt import wants_words, words_prompt
@@ -83,6 +87,19 @@ def test_the_folder_is_a_model_that_answers_about_picture_and_words(checkpoint: 
     answer = model.stream(prompt)
     first = next(iter(answer))
     assert first.token is not None
+
+
+def test_what_is_taught_is_what_the_engine_will_ask(checkpoint: Path, words: Tokenizer) -> None:
+    model = load_model(checkpoint, "reference")
+    assert model.processor is not None
+    sample = make_sample(2, "train", "letter")
+    pictures = [sample.picture(60, page=page.number) for page in sample.pages]
+    asked = model.prompt(words_prompt(sample.pages, Schema.load(sample.schema)), pictures)
+    example = encode(whole(sample), words, [model.processor.picture(picture) for picture in pictures])
+    taught = padded([example], 0, words.token_to_id("<|image_pad|>"))
+    assert asked.tokens.tolist() == example.tokens[: example.answer].tolist()
+    assert (asked.positions == taught["positions"][:, : example.answer]).all()
+    assert (np.concatenate([placed.picture.patches() for placed in asked.pictures]) == taught["patches"]).all()
 
 
 def test_the_answer_ends_at_the_end_of_the_turn(checkpoint: Path) -> None:
