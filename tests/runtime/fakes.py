@@ -176,7 +176,7 @@ class Guided:
         return new
 
 
-def plain(model: FakeModel, prompt: Sequence[int], constraint: Constraint, most: int) -> list[int]:
+def plain(model: FakeModel, prompt: Sequence[int], constraint: Constraint, most: int, stop_tokens: frozenset[int]) -> list[int]:
     """Masked greedy decoding in the plainest way: one token at a time, the whole head, nothing drafted or kept."""
     past, output = list(prompt), []
     while len(output) < most and not constraint.finished:
@@ -187,13 +187,9 @@ def plain(model: FakeModel, prompt: Sequence[int], constraint: Constraint, most:
             logits = model.next_logits(tuple(past)).astype(np.float32)
             allowed = np.unpackbits(constraint.allowed().mask.view(np.uint8), bitorder="little")[: len(logits)].astype(bool)
             token = int(np.where(allowed, logits, -np.inf).argmax())
-        if token == constraint_stop(constraint):
+        if token in stop_tokens:
             break
         constraint.accept([token])
         past.append(token)
         output.append(token)
     return output
-
-
-def constraint_stop(constraint: Constraint) -> int:
-    return int(constraint._stop)  # type: ignore[attr-defined]

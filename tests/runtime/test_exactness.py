@@ -12,16 +12,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pagelift.backends import Ragged, installed_backends, open_backend
-from pagelift.decoding import Proposal, Sampling
+from pagelift.decoding import Constraint, Proposal, Sampling, Vocabulary, compile_grammar
 from pagelift.models import Model, Step, load_config, open_model, text_positions
 from pagelift.models.prompt import Prompt
 from pagelift.runtime import Runner, RuntimeSettings
 from pagelift.runtime.sequences import Sequence
+from pagelift.schema import Schema
 from pagelift.weights import Tokenizer
-from runtime.fakes import FOLDER, FakeModel, Guided, constraint_stop, hashed, plain, spoken
+from runtime.fakes import FOLDER, FakeModel, Guided, hashed, plain, spoken
 
 CONFIG, TOKENIZER = load_config(FOLDER), Tokenizer.load(FOLDER)
 VOCABULARY = CONFIG.text.vocab_size
+GRAMMARS = Vocabulary(TOKENIZER, VOCABULARY)
 STOP = min(TOKENIZER.stop_tokens)
 WORDS = ["Nut", "M8", "12.50", "1.234,50", "A-17", "Köln", "EUR", "12.03.2024", 'q"t', "\\", "3", "金額", "-7", "null"]
 
@@ -74,7 +76,7 @@ def text_prompt(size: int) -> Prompt:
     return Prompt(np.arange(1, size + 1), text_positions(0, size), size)
 
 
-def run(runner: Runner, asked: list[tuple[Prompt, Sampling, Guided, list[str]]]) -> list[Sequence]:
+def run(runner: Runner, asked: list[tuple[Prompt, Sampling, Constraint, list[str]]]) -> list[Sequence]:
     sequences = [runner.add(prompt, sampling, constraint, hints) for prompt, sampling, constraint, hints in asked]
     for _ in range(5000):
         if not runner.active:
@@ -102,11 +104,16 @@ def test_answers_are_those_of_plain_greedy_decoding(data: st.DataObject) -> None
     says = spoken(TOKENIZER, text, VOCABULARY, STOP) if speaks else hashed(VOCABULARY, data.draw(st.integers(0, 99)))
     model = FakeModel(CONFIG, says)
     hints = [*pages, *data.draw(st.sampled_from([[], [text]]))]
+    few, real = data.draw(st.sampled_from([0, 9, 64])), data.draw(st.booleans())
+
+    def make() -> Constraint:
+        return compile_grammar(Schema.load(schema), GRAMMARS).constraint() if real else Guided(TOKENIZER, schema, few)
+
     for size in data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3)):
         most = data.draw(st.sampled_from([300, 17, 1]))
         prompt = text_prompt(size)
-        expected.append(plain(model, prompt.tokens.tolist(), Guided(TOKENIZER, schema), most))
-        asked.append((prompt, Sampling(max_tokens=most), Guided(TOKENIZER, schema, data.draw(st.sampled_from([0, 9, 64]))), hints))
+        expected.append(plain(model, prompt.tokens.tolist(), make(), most, TOKENIZER.stop_tokens))
+        asked.append((prompt, Sampling(max_tokens=most), make(), hints))
     runner = Runner(model, TOKENIZER.stop_tokens, RuntimeSettings(step_tokens=data.draw(st.sampled_from([512, 20, 3]))), TOKENIZER)
     found = run(runner, asked)
     assert [ids(sequence) for sequence in found] == expected
@@ -137,7 +144,7 @@ def test_an_answer_does_not_depend_on_when_others_come_and_go(data: st.DataObjec
     schema = data.draw(SCHEMAS)
     model = FakeModel(CONFIG, hashed(VOCABULARY))
     sizes = data.draw(st.lists(st.integers(1, 60), min_size=2, max_size=5))
-    expected = [plain(model, text_prompt(size).tokens.tolist(), Guided(TOKENIZER, schema), 40) for size in sizes]
+    expected = [plain(model, text_prompt(size).tokens.tolist(), Guided(TOKENIZER, schema), 40, TOKENIZER.stop_tokens) for size in sizes]
     settings_ = RuntimeSettings(step_tokens=data.draw(st.sampled_from([512, 16, 5])), mixed_tokens=data.draw(st.sampled_from([256, 3])))
     runner = Runner(model, TOKENIZER.stop_tokens, settings_, TOKENIZER)
     sequences = []
@@ -205,7 +212,7 @@ def one_by_one(model: Model, tokens: np.ndarray, constraint: Guided, most: int) 
         allowed = np.unpackbits(constraint.allowed().mask.view(np.uint8), bitorder="little")[: len(logits)].astype(bool)
         forced = constraint.forced()
         token = int(forced[0]) if forced else int(np.where(allowed, logits, -np.inf).argmax())
-        if token == constraint_stop(constraint):
+        if token in TOKENIZER.stop_tokens:
             break
         constraint.accept([token])
         output.append(token)
