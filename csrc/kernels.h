@@ -22,6 +22,7 @@ struct Matrix {
   const uint8_t* values = nullptr;
   const uint8_t* scales = nullptr;
   const uint8_t* offsets = nullptr;
+  const uint8_t* tiles = nullptr;  // the same weights in the layout of csrc/tiles.h, or nullptr
 };
 
 // y (rows, count) = x (rows, in) @ matrix[columns].T + bias + residual. columns: nullptr for all, else `count` row numbers of
@@ -36,6 +37,21 @@ struct LinearJob {
   const float* residual;
   float* y;
 };
+
+// The same over tiles. tiles: nullptr for all, else numbers of tiles, whose sixteen columns of y follow each other. stride: floats
+// from row to row of y and of the residual.
+struct RowCodes;
+struct TileJob {
+  const Matrix* matrix;
+  const RowCodes& x;
+  const int64_t* tiles;
+  const float* bias;
+  const float* residual;
+  float* y;
+  int64_t stride;
+};
+
+constexpr int64_t tile_scratch(int64_t rows) { return (rows + 31) / 16 * 256 + 8192; }
 
 constexpr int64_t kLinearBlock = 1024;  // weights of a row that are unpacked at a time; sums are rounded at these borders
 constexpr int64_t kLinearPanel = 32;    // at most so many weight rows are unpacked at a time
@@ -127,6 +143,13 @@ struct Kernels {
   void (*unpack_row)(const Matrix& matrix, int64_t row, float* y);
   // Columns first to last - 1 of the job. scratch: kLinearScratch floats.
   void (*linear)(const LinearJob& job, int64_t first, int64_t last, float* scratch);
+  // Tile number `tile` of a matrix to y.
+  void (*tile)(const Matrix& matrix, int64_t tile, uint8_t* y);
+  // Row number `row` of x (in,) in the form that meets the matrix's tiles.
+  void (*quantize_row)(const Matrix& matrix, const float* x, int64_t row, const RowCodes& y);
+  // Tiles first to last - 1 of the job. scratch: tile_scratch(rows) floats.
+  void (*linear_tiles)(const TileJob& job, int64_t first, int64_t last, float* scratch);
+  bool tiles_dense;  // whether dense matrices have tiles at this level
 
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n, float* y);

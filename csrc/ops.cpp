@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "scratch.h"
+#include "tiles.h"
 
 namespace pagelift {
 
@@ -19,9 +20,81 @@ void each_row(const Context& on, Rows rows, Body body) {
   });
 }
 
+// Rows of x that meet a tile of weights before the next tile comes: what fits the second-level cache beside the weights.
+int64_t rows_at_a_time(const TileShape& shape) {
+  constexpr int64_t kBytes = 1 << 20;
+  return std::clamp(kBytes / shape.row_bytes / kTileRows * kTileRows, 4 * kTileRows, 32 * kTileRows);
+}
+
+RowCodes quantize(const Context& on, const TileShape& shape, const Matrix& matrix, const float* x, int64_t rows) {
+  const int64_t blocks = (rows + kTileRows - 1) / kTileRows, floats = blocks * kTileRows * shape.groups;
+  float* memory = scratch(rows * shape.row_bytes / 4 + 2 * floats + 16, Use::operation);
+  uint8_t* codes = (uint8_t*)(((uintptr_t)memory + 63) / 64 * 64);
+  float* scales = (float*)(codes + rows * shape.row_bytes);
+  const RowCodes y{rows, codes, scales, scales + floats};
+  on.pool.run(rows, 1, matrix.in, [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) on.kernels.quantize_row(matrix, x + r * matrix.in, r, y);
+  });
+  return y;
+}
+
+void run_tiles(const Context& on, const TileJob& job, int64_t tiles) {
+  on.pool.run(tiles, 1, (job.x.rows + 4) * job.matrix->in, [&](int64_t first, int64_t last) {
+    on.kernels.linear_tiles(job, first, last, scratch(tile_scratch(job.x.rows)));
+  });
+}
+
+// Chosen columns: all columns of the tiles they lie in, from which they are taken.
+void linear_columns(const Context& on, const LinearJob& job, const RowCodes& x) {
+  std::vector<int64_t> tiles(job.columns, job.columns + job.count);
+  for (int64_t& tile : tiles) tile /= kTileColumns;
+  std::sort(tiles.begin(), tiles.end());
+  tiles.erase(std::unique(tiles.begin(), tiles.end()), tiles.end());
+  const int64_t width = (int64_t)tiles.size() * kTileColumns;
+  std::vector<float> y(x.rows * width);
+  run_tiles(on, {job.matrix, x, tiles.data(), job.bias, nullptr, y.data(), width}, (int64_t)tiles.size());
+  for (int64_t c = 0; c < job.count; ++c) {
+    const int64_t tile = std::lower_bound(tiles.begin(), tiles.end(), job.columns[c] / kTileColumns) - tiles.begin();
+    for (int64_t r = 0; r < x.rows; ++r) {
+      const int64_t at = r * job.count + c;
+      job.y[at] = y[r * width + tile * kTileColumns + job.columns[c] % kTileColumns] + (job.residual ? job.residual[at] : 0.0f);
+    }
+  }
+}
+
+void linear_over_tiles(const Context& on, const LinearJob& job) {
+  const TileShape shape(*job.matrix);
+  const int64_t step = rows_at_a_time(shape);
+  for (int64_t first = 0; first < job.rows; first += step) {
+    LinearJob part = job;
+    part.rows = std::min(step, job.rows - first);
+    part.y += first * job.count;
+    if (part.residual) part.residual += first * job.count;
+    const RowCodes x = quantize(on, shape, *job.matrix, job.x + first * job.matrix->in, part.rows);
+    if (job.columns)
+      linear_columns(on, part, x);
+    else
+      run_tiles(on, {job.matrix, x, nullptr, job.bias, part.residual, part.y, job.count}, shape.tiles);
+  }
+}
+
 }  // namespace
 
+bool has_tiles(const Kernels& kernels, const Matrix& matrix) {
+  return matrix.bits > 0 || (kernels.tiles_dense && matrix.type != Float::f32);
+}
+
+Memory tile(const Context& on, const Matrix& matrix) {
+  const TileShape shape(matrix);
+  Memory memory(shape.bytes);
+  on.pool.run(shape.tiles, 1, matrix.in * kTileColumns, [&](int64_t first, int64_t last) {
+    for (int64_t t = first; t < last; ++t) on.kernels.tile(matrix, t, memory.bytes() + t * shape.tile_bytes);
+  });
+  return memory;
+}
+
 void linear(const Context& on, const LinearJob& job) {
+  if (job.matrix->tiles) return linear_over_tiles(on, job);
   for (int64_t first_row = 0; first_row < job.rows; first_row += kRowBlock) {
     LinearJob part = job;
     part.rows = std::min(kRowBlock, job.rows - first_row);

@@ -6,6 +6,7 @@
 
 #include "caches.h"
 #include "kernels.h"
+#include "memory.h"
 #include "threads.h"
 
 namespace pagelift {
@@ -21,6 +22,12 @@ struct Segment {
   bool draft;
 };
 
+// Whether linear layers gain by tiles: packed ones always, dense ones of 16 bits at levels with a matrix unit.
+bool has_tiles(const Kernels& kernels, const Matrix& matrix);
+// The weights of a matrix that has tiles in the layout of csrc/tiles.h.
+Memory tile(const Context& on, const Matrix& matrix);
+// Over tiles where the matrix has them: then x is quantized to 8 bits per group of a packed matrix, or rounded to bf16 for a dense
+// one. Otherwise x is taken as it is.
 void linear(const Context& on, const LinearJob& job);
 // y (count, in): the chosen rows of the matrix.
 void embedding(const Context& on, const Matrix& matrix, const int64_t* rows, int64_t count, float* y);

@@ -13,6 +13,7 @@
 
 #include "caches.h"
 #include "kernels.h"
+#include "memory.h"
 
 namespace pagelift::bind {
 
@@ -34,17 +35,21 @@ inline void expect(bool holds, const char* what) {
 
 KvType kv_type(const std::string& name);  // "f32", "bf16", "int8"
 
-// A linear layer or an embedding table, with the arrays that it points into.
+// A linear layer or an embedding table, with the arrays that it points into or the tiles made of them.
 class Weight {
  public:
   Weight(int64_t out, int64_t in, const std::string& type, Bytes values, std::optional<In> bias);
   void pack(int bits, int group_size, Bytes scales, Bytes offsets);
+
+  // From now on the weights are these tiles; the arrays are let go.
+  void take_tiles(Memory tiles);
 
   Matrix matrix;
   const float* bias = nullptr;
 
  private:
   std::vector<Bytes> held_;
+  Memory tiles_;
   std::optional<In> held_bias_;
 };
 

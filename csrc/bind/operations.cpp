@@ -65,6 +65,17 @@ class Operations {
     return measure_matmul_gflops(on_, kind == "int8" ? Number::int8 : kind == "bf16" ? Number::bf16 : Number::f32);
   }
 
+  bool tile(Weight& weight) {
+    if (!weight.matrix.values || !has_tiles(on_.kernels, weight.matrix)) return false;
+    Memory tiles;
+    {
+      Release release;
+      tiles = pagelift::tile(on_, weight.matrix);
+    }
+    weight.take_tiles(std::move(tiles));
+    return true;
+  }
+
   void linear(const In& x, const Weight& weight, const std::optional<Ids>& columns, const std::optional<In>& residual, const Out& y) {
     const Rows rows = rows_of(x);
     const int64_t count = columns ? (int64_t)columns->size() : weight.matrix.out;
@@ -86,6 +97,7 @@ class Operations {
 
   void embedding(const Weight& weight, const Ids& ids, const Out& y) {
     check_ids(ids, weight.matrix.out);
+    expect(weight.matrix.values, "an embedding table is not in tiles");
     expect(has_size(y, (int64_t)ids.size() * weight.matrix.in), "result has a wrong shape");
     Release release;
     pagelift::embedding(on_, weight.matrix, ids.data(), (int64_t)ids.size(), y.data());
@@ -355,6 +367,7 @@ void bind_operations(nb::module_& module) {
       .def_prop_ro("level", &O::level)
       .def("bandwidth_gbs", &O::bandwidth_gbs, nb::arg())
       .def("matmul_gflops", &O::matmul_gflops, nb::arg())
+      .def("tile", &O::tile, nb::arg())
       .def("linear", &O::linear, nb::arg(), nb::arg(), none, none, nb::arg().noconvert())
       .def("embedding", &O::embedding, nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("rms_norm", &O::rms_norm, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())

@@ -55,6 +55,13 @@ void Weight::pack(int bits, int group_size, Bytes scales, Bytes offsets) {
   held_.push_back(offsets);
 }
 
+void Weight::take_tiles(Memory tiles) {
+  tiles_ = std::move(tiles);
+  matrix.tiles = tiles_.bytes();
+  matrix.values = matrix.scales = matrix.offsets = nullptr;
+  held_.clear();
+}
+
 void bind_weights(nb::module_& module) {
   nb::class_<Weight>(module, "Weight")
       .def_static(

@@ -59,6 +59,7 @@ class Ocr(enum.StrEnum):
 class Backend(enum.StrEnum):
     auto = "auto"
     cpu = "cpu"
+    cpu_exact = "cpu-exact"
     mlx = "mlx"
     reference = "reference"
 
@@ -457,6 +458,19 @@ def synth(
     from pagelift.commands import synth as command
 
     raise Done(command.run(out, command.Order(count, seed, split.value, tuple(kinds or ()), pictures)))
+
+
+@app.command(epilog=EPILOG, short_help="Report what this machine is and what is missing.")
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Measure memory bandwidth and matrix speed: about a second.")
+    ] = True,
+) -> None:
+    """Report the platform, the instruction sets available and used, threads, measured speeds, memory, backends, and what is missing."""
+    from pagelift.commands import doctor as command
+
+    raise Done(command.run(as_json, measure))
 
 
 if __name__ == "__main__":

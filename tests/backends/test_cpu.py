@@ -65,15 +65,23 @@ def inputs() -> list[list[np.ndarray]]:
     return [[normal(rng, n, 256), normal(rng, n, 4)] for n in (150, 40, 9)]
 
 
-def test_threads_do_not_change_a_bit(inputs: list[list[np.ndarray]]) -> None:
+every_setting = pytest.mark.parametrize("precision", ["fast", "exact"])
+every_level = pytest.mark.parametrize("level", cpu.supported_levels())
+
+
+@every_setting
+@every_level
+def test_threads_do_not_change_a_bit(level: str, precision: str, inputs: list[list[np.ndarray]]) -> None:
     cuts = [[100, 1, 3], [1, 38, 6], [49, 1, 0]]
-    expected = run(cpu.CpuBackend(1), cuts, inputs)
+    expected = run(cpu.CpuBackend(1, level, precision=precision), cuts, inputs)
     for threads in (2, 3, 8):
-        assert all(map(np.array_equal, run(cpu.CpuBackend(threads), cuts, inputs), expected))
+        assert all(map(np.array_equal, run(cpu.CpuBackend(threads, level, precision=precision), cuts, inputs), expected))
 
 
-def test_batch_and_cut_do_not_change_a_bit(inputs: list[list[np.ndarray]]) -> None:
-    one = cpu.CpuBackend(2)
+@every_setting
+@every_level
+def test_batch_and_cut_do_not_change_a_bit(level: str, precision: str, inputs: list[list[np.ndarray]]) -> None:
+    one = cpu.CpuBackend(2, level, precision=precision)
     together = run(one, [[100, 1, 3], [1, 38, 6], [49, 1, 0]], inputs)
     for rows, own in zip(together, inputs, strict=True):
         n = len(own[0])
@@ -98,10 +106,10 @@ def test_a_draft_that_is_kept_leaves_the_same_bits_as_a_step(inputs: list[list[n
     assert np.array_equal(*(layer(one, s, s.batch([30]), rest) for s in (drafted, plain)))
 
 
-@pytest.mark.parametrize("level", cpu.supported_levels())
+@every_level
 def test_every_instruction_set_gives_the_same_values(level: str, inputs: list[list[np.ndarray]]) -> None:
     cuts = [[100, 1, 3], [1, 38, 6], [49, 1, 0]]
-    found, expected = run(cpu.CpuBackend(2, level), cuts, inputs), run(cpu.CpuBackend(1, "portable"), cuts, inputs)
+    found, expected = run(cpu.ExactCpuBackend(2, level), cuts, inputs), run(cpu.ExactCpuBackend(1, "portable"), cuts, inputs)
     for a, b in zip(found, expected, strict=True):
         assert np.abs(a - b).max() <= 1e-4 * np.abs(b).max()
 
@@ -112,7 +120,7 @@ def test_an_unknown_instruction_set_is_refused() -> None:
 
 
 def test_packed_weights_are_read_in_place_and_kept_alive() -> None:
-    one, rng = cpu.CpuBackend(2), np.random.default_rng(0)
+    one, rng = cpu.ExactCpuBackend(2), np.random.default_rng(0)
     made = matrix(rng, 64, 256, "4/64/bf16")
     x = normal(rng, 2, 256)
     weight = one.load_linear(Linear(made))

@@ -21,13 +21,13 @@ from pagelift.models.preprocessing import Preprocessing
 from pagelift.models.prompt import Prompt
 from pagelift.runtime import LoadedModel, Runner, RuntimeSettings, Sampling, load_model
 from pagelift.weights import WeightReader, load_checkpoint
+from precision import close, same_tokens
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 DOCUMENT, QUANTIZED = GOLDEN / "document", GOLDEN / "document_mlx"
 EXPECTED, EXPECTED_QUANTIZED = dict(np.load(DOCUMENT / "expected.npz")), dict(np.load(QUANTIZED / "expected.npz"))
 TEXTS = {"one": "Total? 1.234,50 € 金額", "three": "Three pages, <|box_start|>in order<|box_end|>.", "video": "What moves?"}
 LIMITS = Preprocessing(16, 2, 2, min_pixels=65536, max_pixels=16777216)
-TOLERANCE = 2e-4
 
 
 class Recording(Runner):
@@ -80,8 +80,8 @@ def test_logits_and_greedy_tokens(name: str, step_tokens: int, backend: str) -> 
     sequence = runner.add(made, Sampling(max_tokens=12))
     while runner.active:
         runner.step()
-    assert np.abs(runner.rows[0] - EXPECTED[f"{name}/logits"][-1]).max() < TOLERANCE
-    assert [token.id for token in sequence.output] == EXPECTED[f"{name}/greedy"].tolist()
+    assert close(runner.rows[0], EXPECTED[f"{name}/logits"][-1], backend)
+    assert same_tokens([token.id for token in sequence.output], EXPECTED[f"{name}/greedy"].tolist(), backend)
     assert not sequence.features
 
 
@@ -92,8 +92,8 @@ def test_quantized_mlx_folder_gives_what_mlx_vlm_gives(name: str, backend: str) 
     sequence = runner.add(prompt(loaded, name), Sampling(max_tokens=8))
     while runner.active:
         runner.step()
-    assert np.abs(runner.rows[0] - EXPECTED_QUANTIZED[f"{name}/logits"]).max() < TOLERANCE
-    assert [token.id for token in sequence.output] == EXPECTED_QUANTIZED[f"{name}/greedy"].tolist()
+    assert close(runner.rows[0], EXPECTED_QUANTIZED[f"{name}/logits"], backend)
+    assert same_tokens([token.id for token in sequence.output], EXPECTED_QUANTIZED[f"{name}/greedy"].tolist(), backend)
 
 
 def test_every_packed_module_has_the_values_of_mlx_dequantize() -> None:

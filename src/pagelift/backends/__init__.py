@@ -1,6 +1,7 @@
 """Backends: the operations that models are written against, and who runs them.
 
-`reference` is plain NumPy and the oracle of all kernel tests; `cpu` are our own kernels; `mlx` is for Apple silicon.
+`reference` is plain NumPy and the oracle of all kernel tests; `cpu` are our own kernels (`cpu-exact`: without 8-bit and bf16
+products); `mlx` is for Apple silicon.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pagelift.core.errors import EngineError
 BACKENDS = {
     "reference": "pagelift.backends.reference:ReferenceBackend",
     "cpu": "pagelift.backends.cpu:CpuBackend",
+    "cpu-exact": "pagelift.backends.cpu:ExactCpuBackend",
     "mlx": "pagelift.backends.mlx:MlxBackend",
 }
 """Name to `module:class`, imported when first asked for."""

@@ -57,6 +57,9 @@ class Operations:
     def matmul_gflops(self, kind: str, /) -> float:
         """Measured for int8, bf16 or f32, with all threads; 0 where the level has no instruction for it."""
 
+    def tile(self, weight: Weight, /) -> bool:
+        """Lay a linear layer out for matrix instructions; it lets its arrays go then. False where it stays as it is."""
+
     def linear(self, x: Floats, weight: Weight, columns: Ids | None, residual: Floats | None, y: Floats, /) -> None: ...
     def embedding(self, weight: Weight, ids: Ids, y: Floats, /) -> None: ...
     def rms_norm(self, x: Floats, weight: Floats, eps: float, y: Floats, /) -> None: ...

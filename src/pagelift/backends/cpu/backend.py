@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pagelift.backends.batch import Ragged
 from pagelift.backends.cpu import _kernels
 from pagelift.backends.cpu.machine import operations
-from pagelift.backends.cpu.weights import weight_of
+from pagelift.backends.cpu.weights import release, weight_of
 from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, Norm, RmsNorm, RotaryTable
 from pagelift.backends.tensors import Floats, Linear, Matrix
 
@@ -38,8 +38,11 @@ class CpuDeltaState:
 
 
 class CpuBackend(Backend):
-    """float32 activations over weights as they lie in the file.
+    """Our kernels in C++. Activations are float32 between operations.
 
+    precision: "fast" lays linear layers out for matrix instructions when they are loaded (the file's pages are released); packed
+    ones then take their input in 8 bits with a scale per group, dense ones in bf16 where the machine multiplies that. "exact"
+    takes weights as they lie in the file, and float32 throughout.
     threads: all processors that this process may use by default; backends of the same settings share theirs. level: the
     instruction set (portable, avx2, avx512, avx512vnni, amx, neon), by default what PAGELIFT_CPU_LEVEL names, else the best one.
     Results do not depend on `threads`, bit for bit.
@@ -47,9 +50,15 @@ class CpuBackend(Backend):
 
     name = "cpu"
 
-    def __init__(self, threads: int | None = None, level: str | None = None, kv: KvType | None = None) -> None:
+    def __init__(
+        self,
+        threads: int | None = None,
+        level: str | None = None,
+        kv: KvType | None = None,
+        precision: Literal["fast", "exact"] = "fast",
+    ) -> None:
         self._run = operations(threads, level)
-        self._exact = True
+        self._exact = precision == "exact"
         self._kv = kv or ("f32" if self._exact else "bf16")
 
     @property
@@ -58,7 +67,10 @@ class CpuBackend(Backend):
         return self._run.level
 
     def load_linear(self, linear: Linear) -> _kernels.Weight:
-        return weight_of(linear.matrix, linear.bias)
+        weight = weight_of(linear.matrix, linear.bias)
+        if not self._exact and self._run.tile(weight):
+            release(linear.matrix)
+        return weight
 
     def load_embedding(self, matrix: Matrix) -> _kernels.Weight:
         return weight_of(matrix)
@@ -196,6 +208,15 @@ class CpuBackend(Backend):
         weight, eps = (norm.weight, norm.eps) if norm else (None, 0.0)
         self._run.prepare_heads(x, weight, eps, (table.cos, table.sin), scale, y)
         return y
+
+
+class ExactCpuBackend(CpuBackend):
+    """The cpu backend with float32 throughout: for comparisons, and where its speed does not matter."""
+
+    name = "cpu-exact"
+
+    def __init__(self, threads: int | None = None, level: str | None = None) -> None:
+        super().__init__(threads, level, precision="exact")
 
 
 def _scale(dim: int) -> float:

@@ -1,4 +1,4 @@
-"""Checkpoint tensors as the kernels read them: in place, where the file is mapped."""
+"""Checkpoint tensors as the kernels read them: in place, where the file is mapped, until they have a copy of their own."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ def weight_of(matrix: Matrix, bias: HostTensor | None = None) -> Weight:
         return Weight.dense(out_features, in_features, matrix.values.dtype, _bytes(matrix.values), floats)
     shape = (out_features, in_features, matrix.bits, matrix.group_size)
     return Weight.packed(shape, matrix.scales.dtype, _bytes(matrix.codes), _bytes(matrix.scales), _bytes(matrix.offsets), floats)
+
+
+def release(matrix: Matrix) -> None:
+    """Tell the system that a matrix's pages of the file are not needed any more; they can still be read."""
+    for tensor in (matrix.values,) if isinstance(matrix, Dense) else (matrix.codes, matrix.scales, matrix.offsets):
+        tensor.release()
 
 
 def _bytes(tensor: HostTensor) -> npt.NDArray[np.uint8]:

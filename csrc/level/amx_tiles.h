@@ -1,0 +1,176 @@
+// Tiles of weights against blocks of rows on the matrix unit.
+#pragma once
+
+#include "level/amx.h"
+#include "level/codes.h"
+
+#if defined(__AMX_INT8__)
+
+namespace pagelift::PAGELIFT_NAMESPACE {
+
+constexpr int64_t kAmxRows = 3;      // fewer rows are as fast without the matrix unit
+constexpr int64_t kAmxInputs = 1024;  // that are unpacked at a time: 16 KiB, which stay in the first-level cache
+
+struct alignas(64) AmxMemory {
+  uint8_t panel[kAmxInputs * kTileColumns];
+  int32_t dots[4][kTileRows * kTileColumns];
+};
+
+inline TileConfig packed_config(int64_t rows, int64_t chunk) {
+  TileConfig config;
+  for (int t = 0; t < 8; ++t) {
+    config.row_bytes[t] = t == 4 || t == 5 ? (uint16_t)chunk : 64;
+    config.rows[t] = t >= 6 ? (uint8_t)(chunk / 4) : (uint8_t)rows;
+  }
+  return config;
+}
+
+// The codes of a tile's groups as bytes, in the layout of a tile register.
+template <int Bits>
+PAGELIFT_INLINE void unpack_groups_of(const TileShape& shape, const uint8_t* tile, int64_t count, uint8_t* y) {
+  for (int64_t g = 0; g < count; ++g, tile += shape.group_bytes)
+    for (int64_t k = 0; k < shape.group; k += kTileStep, y += kTileStep * kTileColumns)
+#pragma GCC unroll 8
+      for (int v = 0; v < 8; ++v) {
+        const U codes = codes_of<Bits>(tile + k * kTileColumns * Bits / 8, v);
+        memcpy(y + v * kTileVector, &codes, sizeof codes);
+      }
+}
+
+// Dot products of one group: rows of x by weights to `dots`. Two groups in flight use tile registers of their own.
+template <int Set>
+PAGELIFT_INLINE void amx_group(const uint8_t* x, const uint8_t* weights, const TileShape& shape, int64_t rows, int32_t* dots) {
+  const int64_t chunks = shape.group / shape.chunk;
+  if constexpr (Set == 0) {
+    PAGELIFT_TILE_ZERO(0);
+    for (int64_t c = 0; c < chunks; ++c) {
+      PAGELIFT_TILE_LOAD(4, x + c * rows * shape.chunk, shape.chunk);
+      PAGELIFT_TILE_LOAD(6, weights + c * shape.chunk * kTileColumns, kTileVector);
+      PAGELIFT_TILE_DOT_BYTES(0, 4, 6);
+    }
+    PAGELIFT_TILE_STORE(0, dots, kTileVector);
+  } else {
+    PAGELIFT_TILE_ZERO(1);
+    for (int64_t c = 0; c < chunks; ++c) {
+      PAGELIFT_TILE_LOAD(5, x + c * rows * shape.chunk, shape.chunk);
+      PAGELIFT_TILE_LOAD(7, weights + c * shape.chunk * kTileColumns, kTileVector);
+      PAGELIFT_TILE_DOT_BYTES(1, 5, 7);
+    }
+    PAGELIFT_TILE_STORE(1, dots, kTileVector);
+  }
+}
+
+// `count` groups of one block of rows; acc (rows, 16) goes on from what it holds.
+template <bool Whole>
+void amx_block(const TileJob& job, const TileShape& shape, const uint8_t* floats, const uint8_t* x, const float* scales,
+               const float* sums, int64_t rows, int64_t count, AmxMemory& memory, const uint8_t* weights, int64_t weights_stride,
+               float* y) {
+  const int64_t n = Whole ? kTileRows : rows, x_stride = shape.group * rows;
+  F acc[kTileRows];
+  if constexpr (Whole) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kTileRows; ++r) acc[r] = load(y + r * kTileColumns);
+  }
+  const auto dot = [&](int64_t g) __attribute__((always_inline)) {
+    if (g % 2 == 0)
+      amx_group<0>(x + g * x_stride, weights + g * weights_stride, shape, n, memory.dots[g % 4]);
+    else
+      amx_group<1>(x + g * x_stride, weights + g * weights_stride, shape, n, memory.dots[g % 4]);
+  };
+  dot(0);
+  if (count > 1) dot(1);
+  for (int64_t g = 0; g < count; ++g) {
+    if (g + 2 < count) dot(g + 2);
+    const F scale = widen(floats + g * shape.group_bytes, job.matrix->type);
+    const F offset = widen(floats + g * shape.group_bytes + kTileColumns * shape.float_bytes, job.matrix->type);
+    const int32_t* dots = memory.dots[g % 4];
+    if constexpr (Whole) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kTileRows; ++r)
+        acc[r] = add_group(acc[r], load_as<I>(dots + r * kTileColumns), scale, offset, scales[g * kTileRows + r], sums[g * kTileRows + r]);
+    } else {
+      for (int64_t r = 0; r < rows; ++r) {
+        const F sum = load(y + r * kTileColumns);
+        store(y + r * kTileColumns,
+              add_group(sum, load_as<I>(dots + r * kTileColumns), scale, offset, scales[g * rows + r], sums[g * rows + r]));
+      }
+    }
+  }
+  if constexpr (Whole) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kTileRows; ++r) store(y + r * kTileColumns, acc[r]);
+  }
+}
+
+// All rows against a tile: sums (rows, 16).
+template <int Bits>
+void amx_packed_tile(const TileJob& job, const TileShape& shape, const uint8_t* tile, float* sums) {
+  const int64_t all_rows = job.x.rows, blocks = (all_rows + kTileRows - 1) / kTileRows, last_rows = block_rows(all_rows, blocks - 1);
+  AmxMemory& memory = *(AmxMemory*)(((uintptr_t)(sums + blocks * kTileRows * kTileColumns) + 63) / 64 * 64);
+  memset(sums, 0, all_rows * kTileColumns * sizeof(float));
+  const int64_t per_panel = kAmxInputs / shape.group;
+  if (blocks == 1 || last_rows == kTileRows) configure_tiles(packed_config(last_rows, shape.chunk));
+  for (int64_t g = 0; g < shape.groups; g += per_panel) {
+    const int64_t count = per_panel < shape.groups - g ? per_panel : shape.groups - g;
+    const uint8_t* from = tile + g * shape.group_bytes;
+    if constexpr (Bits != 8) unpack_groups_of<Bits>(shape, from, count, memory.panel);
+    const uint8_t* weights = Bits == 8 ? from : memory.panel;
+    const int64_t weights_stride = Bits == 8 ? shape.group_bytes : shape.group * kTileColumns;
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t rows = b + 1 < blocks ? kTileRows : last_rows;
+      if (blocks > 1 && last_rows < kTileRows && (b == 0 || b == blocks - 1)) configure_tiles(packed_config(rows, shape.chunk));
+      const uint8_t* x = job.x.codes + b * kTileRows * shape.row_bytes + g * shape.group * rows;
+      const int64_t at = b * kTileRows * shape.groups + g * rows;
+      (rows == kTileRows ? amx_block<true> : amx_block<false>)(job, shape, from + shape.codes_bytes, x, job.x.scales + at,
+                                                               job.x.sums + at, rows, count, memory, weights, weights_stride,
+                                                               sums + b * kTileRows * kTileColumns);
+    }
+  }
+  release_tiles();
+}
+
+// Two blocks of rows of x and two tiles of bf16 weights.
+struct DenseBlock {
+  const uint8_t *x, *more_x;
+  int64_t rows, more_rows;
+  const uint8_t *weights, *more_weights;
+  int64_t groups;
+};
+
+// sums: four times (16, 16), blocks of rows by tiles; without `Two` only the first block of rows.
+template <bool Two>
+void amx_dense_block(const DenseBlock& block, float* sums) {
+  TileConfig config;
+  for (int t = 0; t < 8; ++t) {
+    config.row_bytes[t] = 64;
+    config.rows[t] = (uint8_t)(t >= 6 ? 16 : t == 5 || t == 2 || t == 3 ? block.more_rows : block.rows);
+  }
+  configure_tiles(config);
+  PAGELIFT_TILE_ZERO(0);
+  PAGELIFT_TILE_ZERO(1);
+  PAGELIFT_TILE_ZERO(2);
+  PAGELIFT_TILE_ZERO(3);
+  for (int64_t g = 0; g < block.groups; ++g) {
+    PAGELIFT_TILE_LOAD(4, block.x + g * block.rows * kTileVector, kTileVector);
+    PAGELIFT_TILE_LOAD(6, block.weights + g * 16 * kTileVector, kTileVector);
+    PAGELIFT_TILE_LOAD(7, block.more_weights + g * 16 * kTileVector, kTileVector);
+    PAGELIFT_TILE_DOT_BF16(0, 4, 6);
+    PAGELIFT_TILE_DOT_BF16(1, 4, 7);
+    if constexpr (Two) {
+      PAGELIFT_TILE_LOAD(5, block.more_x + g * block.more_rows * kTileVector, kTileVector);
+      PAGELIFT_TILE_DOT_BF16(2, 5, 6);
+      PAGELIFT_TILE_DOT_BF16(3, 5, 7);
+    }
+  }
+  PAGELIFT_TILE_STORE(0, sums, kTileVector);
+  PAGELIFT_TILE_STORE(1, sums + 256, kTileVector);
+  if constexpr (Two) {
+    PAGELIFT_TILE_STORE(2, sums + 512, kTileVector);
+    PAGELIFT_TILE_STORE(3, sums + 768, kTileVector);
+  }
+  release_tiles();
+}
+
+}  // namespace pagelift::PAGELIFT_NAMESPACE
+
+#endif
