@@ -470,7 +470,7 @@ def doctor(
     """Report the platform, the instruction sets available and used, threads, measured speeds, memory, backends, and what is missing."""
     from pagelift.commands import doctor as command
 
-    raise Done(command.run(as_json, measure))
+    raise Done(command.run(__version__, as_json, measure))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from pagelift import __version__
 from pagelift.backends import BACKENDS, installed_backends
 from pagelift.commands import ExitCode
 
@@ -54,9 +53,9 @@ class Report:
     missing: list[str]
 
 
-def run(as_json: bool, measure: bool) -> ExitCode:
+def run(version: str, as_json: bool, measure: bool) -> ExitCode:
     """Print a report on this machine."""
-    report = examine(measure)
+    report = examine(version, measure)
     if as_json:
         sys.stdout.write(json.dumps(asdict(report), indent=2) + "\n")
         return ExitCode.FINE
@@ -66,12 +65,12 @@ def run(as_json: bool, measure: bool) -> ExitCode:
     return ExitCode.FINE
 
 
-def examine(measure: bool) -> Report:
+def examine(version: str, measure: bool) -> Report:
     """The report. measure: with bandwidth and matrix speed, which takes about a second and, for a moment, a gigabyte of memory."""
     total, free = _memory()
     backends = installed_backends()
     return Report(
-        version=__version__,
+        version=version,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         processor=_processor(),
