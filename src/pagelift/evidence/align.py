@@ -23,12 +23,13 @@ BESIDE_PT, ABOVE_PT = 250.0, 30.0
 MOST_NEAR, MOST_COMPARED = 8, 300
 
 
-def align(data: Json, pages: Sequence[PageContent]) -> dict[str, Place]:
+def align(data: Json, pages: Sequence[PageContent | PageIndex]) -> dict[str, Place]:
     """Where the scalars of `data` are printed, by JSON Pointer (RFC 6901); values that are not found have no entry.
 
-    Tolerant of number and date formats, white space, case, hyphenation and line ends. Booleans and nulls have no place.
+    pages: in order; who asks several times makes the indexes once. Tolerant of number and date formats, white space, case,
+    hyphenation, punctuation in texts and line ends. Booleans and nulls have no place.
     """
-    indexes = [PageIndex(page) for page in pages]
+    indexes = [page if isinstance(page, PageIndex) else PageIndex(page) for page in pages]
     known: dict[tuple[str, str], list[Place]] = {}
     choices: list[tuple[Leaf, list[Place]]] = []
     for leaf in leaves(data):

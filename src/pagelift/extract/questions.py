@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from pagelift.core import Json, PageContent
+from pagelift.evidence.places import PageIndex
 from pagelift.extract.prompts import page_picture, picture_size
 from pagelift.schema import Schema
 
@@ -30,6 +31,11 @@ class SeenPage:
     @cached_property
     def content(self) -> PageContent:
         return self._page.content
+
+    @cached_property
+    def index(self) -> PageIndex:
+        """The page's words, to look values up in."""
+        return PageIndex(self.content)
 
     @cached_property
     def size_px(self) -> tuple[int, int]:
