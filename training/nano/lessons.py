@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -32,8 +33,8 @@ WHOLE = None
 class Lesson:
     """mix: what it is made of, with weights; WHOLE is the document. tokens: longer examples are left out.
 
-    pictures: share of whole documents that are shown with their pictures. passed: share of the values of `check` right (every token,
-    given those before) at which the next lesson begins.
+    pictures: share of whole documents that are shown with their pictures. crops: at most so many of one document. passed: share of the
+    values of `check` right (every token, given those before) at which the next lesson begins.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Lesson:
     tokens: int
     passed: float
     pictures: float = 0.0
+    crops: int = 4
 
 
 LESSONS = (
@@ -60,16 +62,23 @@ DPI = 60.0
 _CHECK_SEED = 500_000_000
 
 
-def make_lot(lesson: Lesson, number: int, folder: Path, size: int = LOT, split: Split = "train") -> list[Example]:
+def make_lot(lesson: Lesson, number: int, folder: Path, size: int = LOT) -> list[Example]:
     """The examples of a lot; the same number gives the same ones. folder: of the run."""
+    return _examples(lesson, number * LOT, size, folder, "train")
+
+
+def check_lot(lesson: Lesson, folder: Path, size: int, split: Split) -> list[Example]:
+    """What a lesson is judged by: one example of each document, none of which is in any lot."""
+    return _examples(dataclasses.replace(lesson, mix=((lesson.check, 1.0),), crops=1), _CHECK_SEED, size, folder, split)
+
+
+def _examples(lesson: Lesson, seed: int, size: int, folder: Path, split: Split) -> list[Example]:
     tokenizer, processor = _files(folder)
-    rng = Random(f"{split}/{lesson.name}/{number}")
+    rng = Random(f"{split}/{lesson.name}/{seed}")
     examples = []
     for index in range(size):
-        sample = make_sample(number * LOT + index, split)
-        crops = rng.choices([crop for crop, _ in lesson.mix], [weight for _, weight in lesson.mix], k=4)
-        if split != "train":
-            crops = [lesson.check]
+        sample = make_sample(seed + index, split)
+        crops = rng.choices([crop for crop, _ in lesson.mix], [weight for _, weight in lesson.mix], k=lesson.crops)
         for crop in crops[:1] if WHOLE in crops else crops:
             if crop is WHOLE:
                 seen = [page.number for page in sample.pages] if rng.random() < lesson.pictures else []
@@ -85,11 +94,6 @@ def _files(folder: Path) -> tuple[Tokenizer, PictureProcessor]:
     vision = load_config(folder).vision
     assert vision is not None
     return Tokenizer.from_file(str(folder / "tokenizer.json")), PictureProcessor.load(folder, vision)
-
-
-def check_lot(lesson: Lesson, folder: Path, size: int, split: Split = "validation") -> list[Example]:
-    """What a lesson is judged by."""
-    return make_lot(lesson, _CHECK_SEED // LOT, folder, size, split)
 
 
 def lots(lesson: Lesson, first: int, folder: Path, pool: ProcessPoolExecutor | None, tokens: int) -> Iterator[tuple[int, list[Example]]]:
