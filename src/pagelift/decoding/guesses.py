@@ -65,7 +65,7 @@ class Guesser:
         near = self._next_cell(path, trail) if EACH in path else None
         span = span or self.pages.find(written.text, trail.cursor if near is None else near)
         if span and written.text[-1:].isdigit():
-            printed = self.pages.number(self.pages.words[span[0]]) or ""
+            printed = self.pages.numbers[span[0]] or ""
             if "." in printed and printed.endswith("0"):
                 self._short_numbers = not written.text.endswith("0")
         return span
@@ -97,7 +97,7 @@ class Guesser:
             return
         words = self.pages.words
         for index in (*range(trail.cursor, len(words)), *range(min(trail.cursor, len(words)))):
-            number = self._number(words[index])
+            number = self._number(index)
             if number and number.startswith(partial):
                 yield Guess("begun", number, (index, index + 1))
 
@@ -105,8 +105,8 @@ class Guesser:
         pages, sought = self.pages, " ".join(partial[1:].split(" "))
         if not sought.strip():
             return
-        for index, word in enumerate(pages.words) if BEGUN_DATE.fullmatch(sought) else ():
-            for date in dates(word):
+        for index in pages.dated if BEGUN_DATE.fullmatch(sought) else ():
+            for date in dates(pages.words[index]):
                 if date.startswith(sought):
                     yield Guess("begun", quoted(date), (index, index + 1))
         in_table = EACH in path_of(place) and trail.cursor < len(pages.starts)
@@ -157,7 +157,7 @@ class Guesser:
             return
         ahead = range(start, min(start + NUMBER_AHEAD, self.pages.line_end(start))) if source == "label" else (start,)
         for index in ahead:
-            number = self._number(words[index])
+            number = self._number(index)
             if number is not None:
                 yield Guess(source, number, (index, index + 1))
                 break
@@ -167,8 +167,8 @@ class Guesser:
         text = " ".join(words[start:end]).rstrip(",;:")
         yield Guess(source, quoted(text), (start, end))
 
-    def _number(self, word: str) -> str | None:
-        number = self.pages.number(word)
+    def _number(self, word: int) -> str | None:
+        number = self.pages.numbers[word]
         if number and self._short_numbers and "." in number:
             number = number.rstrip("0").rstrip(".") or "0"
         return number

@@ -15,7 +15,11 @@ Span = tuple[int, int]
 
 
 class Pages:
-    """Texts as one list of words. text: all words with single blanks between them; starts: where each begins in it."""
+    """Texts as one list of words.
+
+    text: all words with single blanks between them; starts: where each begins in it. lowered: the words without case and
+    punctuation. numbers: what number each has, as `number` gives it. dated: words with a date in figures.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.words: list[str] = []
@@ -34,10 +38,12 @@ class Pages:
         self.lowered = [_bare(word) for word in self.words]
         self._where: dict[str, list[int]] = {}
         self._numbers: dict[str, list[int]] = {}
+        self._kinds: dict[int, str] = {}
         self.comma = self._decimal_comma()
-        for index, word in enumerate(self.words):
+        self.numbers = [self.number(word) for word in self.words]
+        self.dated = [index for index, word in enumerate(self.words) if DATE.search(word)]
+        for index, number in enumerate(self.numbers):
             self._where.setdefault(self.lowered[index], []).append(index)
-            number = self.number(word)
             if number is not None:
                 self._numbers.setdefault(_plain(number), []).append(index)
 
@@ -63,10 +69,10 @@ class Pages:
 
     def kind(self, word: int) -> str:
         """What kind of word it is: "n" for an amount or number, else its shape."""
-        if word >= len(self.words):
-            return ""
-        bare = self.words[word].strip("€$£%()")
-        return "n" if NUMBER.fullmatch(bare) else shape(bare)
+        if word not in self._kinds:
+            bare = self.words[word].strip("€$£%()") if word < len(self.words) else ""
+            self._kinds[word] = "n" if NUMBER.fullmatch(bare) else shape(bare)
+        return self._kinds[word]
 
     def positions(self, lowered: str) -> list[int]:
         """Words that are this one, apart from case and punctuation around it."""
@@ -103,7 +109,7 @@ class Pages:
         """A date that is printed in another way than it is written."""
         if not DATE.fullmatch(value):
             return None
-        places = [k for k, word in enumerate(self.words) if value in dates(word)]
+        places = [index for index in self.dated if value in dates(self.words[index])]
         place = next((p for p in places if p >= near), places[0] if places else None)
         return None if place is None else (place, place + 1)
 

@@ -72,14 +72,13 @@ class Runner:
             raise EngineError(f"the prompt has {size} tokens and the model's context {most}; give fewer or smaller pages")
         sequence = Sequence(request, self.model.new_cache(), min(request.sampling.max_tokens, most - size), self.stop_tokens)
         sequence.points = self.prefixes.points(request.prompt)
+        if self.codec is not None and self.settings.draft_rows and (request.hints or request.constraint is not None):
+            sequence.drafter = Drafter(self.codec, request.hints)
         return sequence
 
     def admit(self, sequence: Sequence) -> None:
         """Let a sequence take part in the next steps."""
-        request = sequence.request
         try:
-            if self.codec is not None and self.settings.draft_rows and (request.hints or request.constraint is not None):
-                sequence.drafter = Drafter(self.codec, request.hints)
             sequence.begin()
         except Exception as error:  # noqa: BLE001 - the boundary of a request
             sequence.fail(error)

@@ -75,7 +75,6 @@ class Sequence:
     """
 
     def __init__(self, request: Request, cache: SequenceCache, limit: int, stop_tokens: frozenset[int]) -> None:
-        self.request = request
         self.prompt = request.prompt
         self.sampling = request.sampling
         self.constraint = request.constraint
