@@ -46,7 +46,8 @@ class Outcome:
 
 
 class Nano(nn.Module):
-    """The checkpoint's modules. pointing_layers: whose head 0 is taught where values stand."""
+    """The checkpoint's modules. pointing_layers: so many of the last layers with attention have a head, the first, that is taught where
+    values stand; that of the last layer can hand what it finds to the output directly."""
 
     def __init__(self, config: dict[str, Any], pointing_layers: int = 2) -> None:
         super().__init__()
@@ -55,7 +56,7 @@ class Nano(nn.Module):
         self.model = Qwen3_5ForConditionalGeneration(parsed)
         full = [index for index, kind in enumerate(parsed.text_config.layer_types) if kind == "full_attention"]
         self.image_token = parsed.image_token_id
-        self.pointing_layers = tuple(full[-1 - pointing_layers : -1]) if len(full) > pointing_layers else tuple(full)
+        self.pointing_layers = tuple(full[-pointing_layers:])
 
     @property
     def text(self) -> Any:
