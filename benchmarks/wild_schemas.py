@@ -32,7 +32,7 @@ from qwen_tokenizer_json import build_tokenizer
 from random_schemas import random_schema
 
 from pagelift.core import ExtractionError, SchemaError
-from pagelift.decoding import Constraint, Grammar, GrammarLimits, Vocabulary, compile_grammar, finish_answer
+from pagelift.decoding import Allowed, Constraint, Grammar, GrammarLimits, Vocabulary, compile_grammar, finish_answer
 from pagelift.schema import Schema
 from pagelift.weights import Tokenizer
 
@@ -188,15 +188,21 @@ class RandomModel:
         while not constraint.finished and len(tokens) < MAX_TOKENS:
             step = list(constraint.forced())
             if not step:
-                given = constraint.allowed()
-                ids = given.ids if given.ids is not None else np.flatnonzero(np.unpackbits(given.mask.view(np.uint8), bitorder="little"))
-                closing = np.intersect1d(ids, self._closing) if self._draws.random() < 0.5 else ids[:0]
-                step = [int(self._draws.choice(closing if len(closing) else ids))]
+                step = [self._draw(constraint.allowed())]
             if step[0] in self._vocabulary.stop_tokens:
                 break
             constraint.accept(step)
             tokens += step
         return tokens
+
+    def _draw(self, given: Allowed) -> int:
+        if self._draws.random() < 0.5:
+            bits = given.mask[self._closing // 32] >> (self._closing % 32).astype(np.uint32) & 1
+            closing = self._closing[bits.astype(bool)]
+            if len(closing):
+                return int(self._draws.choice(closing))
+        ids = given.ids if given.ids is not None else np.flatnonzero(np.unpackbits(given.mask.view(np.uint8), bitorder="little"))
+        return int(ids[self._draws.integers(len(ids))])
 
 
 def judge(schema: Any, vocabulary: Vocabulary, row: Row, seed: int) -> None:

@@ -90,7 +90,7 @@ class Guard:
         """The allowed tokens that remain; all of them where none would."""
         kept = ids
         if narrowing.close:
-            kept = _unless_empty(kept, np.intersect1d(kept, self._vocabulary.by_first_byte[ord('"')], assume_unique=True))
+            kept = _unless_empty(kept, _common(kept, self._vocabulary.by_first_byte[ord('"')]))
         if narrowing.keys:
             kept = _unless_empty(kept, self._without(kept, b'"', lambda token: self._closes_key(token, narrowing.keys)))
         if narrowing.full:
@@ -102,9 +102,9 @@ class Guard:
 
     def _without(self, ids: Ids, sign: bytes, refused: Callable[[bytes], bool]) -> Ids:
         """`ids` without those tokens with `sign` in them that `refused` says so of."""
-        candidates = np.intersect1d(ids, self._vocabulary.holding(sign), assume_unique=True)
         texts = self._vocabulary.token_bytes
-        return np.setdiff1d(ids, [i for i in candidates.tolist() if refused(texts[i])], assume_unique=True)
+        gone = [i for i in _common(ids, self._vocabulary.holding(sign)).tolist() if refused(texts[i])]
+        return np.delete(ids, np.searchsorted(ids, gone)) if gone else ids
 
     def _closes_key(self, token: bytes, keys: tuple[bytes, ...]) -> bool:
         said = bytes(self._text[self._positions[-1].string :])
@@ -128,6 +128,14 @@ class Guard:
         after = advance(self._positions[-1], self._text + token, token)
         depth = len(after.stack)
         return depth > self._limits.max_depth or (depth == self._limits.max_depth and after.key and after.string >= 0)
+
+
+def _common(ids: Ids, some: Ids) -> Ids:
+    """Those of `some` that are among `ids`; both are sorted. Made for few against many."""
+    if not len(ids):
+        return ids
+    places = np.minimum(np.searchsorted(ids, some), len(ids) - 1)
+    return some[ids[places] == some]
 
 
 def _unless_empty(before: Ids, after: Ids) -> Ids:
