@@ -135,7 +135,8 @@ def _common(ids: Ids, some: Ids) -> Ids:
     if not len(ids):
         return ids
     places = np.minimum(np.searchsorted(ids, some), len(ids) - 1)
-    return some[ids[places] == some]
+    common: Ids = some[ids[places] == some]
+    return common
 
 
 def _unless_empty(before: Ids, after: Ids) -> Ids:
