@@ -10,7 +10,8 @@ through all layers and the head, whose result is computed and then overwritten. 
 as the grammar lets them come. Where a draft is wrong, the script tells so, as the model would.
 
 plain        the same job with one token a pass: no forced tokens, no drafts, the whole head. With --tokens N only the first N tokens are
-             decoded and the rest is taken to last as long; 0 decodes all.
+             decoded and the rest is taken to last as long; 0 decodes all. Page and prompt are not computed again: they take what
+             they took before.
 speedup      plain by pagelift, for the whole job and for decoding alone; the page and the prompt cost both the same.
 passes       passes_per_token counts steps that gave tokens, by tokens of the answer.
 --pages N    then a document of N pages is asked for two schemas; second_prefill_share is the part of the prompt's tokens that the
@@ -205,11 +206,11 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
         result["documents"] = documents(ours.loaded, options.documents)
     if options.count:
         return result
-    slow = Job(_with(ours.loaded, RuntimeSettings(draft_rows=0, prefix_bytes=0)), ours.case)
-    most = options.tokens or 12_288
-    plain = slow.run(1, plain=True, most=most)
-    per_token = plain["decode_s"] / plain["output_tokens"]
-    whole = plain["seconds"] + per_token * (found["output_tokens"] - plain["output_tokens"])
+    slow = Job(_with(ours.loaded, RuntimeSettings(draft_rows=0)), ours.case)
+    slow.loaded.service.runner.prefixes = ours.loaded.service.runner.prefixes
+    plain = slow.run(1, plain=True, most=options.tokens or 12_288)
+    per_token = (plain["seconds"] - plain["prefill_s"] - plain["encode_s"]) / plain["output_tokens"]
+    whole = found["encode_s"] + found["prefill_s"] + per_token * found["output_tokens"]
     result["plain"] = plain | {"seconds_per_token": per_token, "seconds_all_tokens": whole}
     result["speedup"] = whole / found["seconds"]
     written = found["seconds"] - found["encode_s"] - found["prefill_s"]

@@ -162,8 +162,8 @@ def test_an_answer_does_not_depend_on_when_others_come_and_go(data: st.DataObjec
 
 
 @cache
-def opened(backend: str) -> Model:
-    return open_model(FOLDER, open_backend(backend))
+def opened(backend: str, folder: str = "document") -> Model:
+    return open_model(FOLDER.parent / folder, open_backend(backend))
 
 
 INVOICE = {
@@ -221,10 +221,10 @@ def one_by_one(model: Model, tokens: np.ndarray, constraint: Guided, most: int) 
 
 
 @pytest.mark.parametrize("backend", installed_backends())
-@pytest.mark.parametrize("size", [3, 40])
-def test_real_kernels_give_what_one_token_a_pass_gives(backend: str, size: int) -> None:
-    """On a checkpoint with random weights, with drafts that are partly right."""
-    model = opened(backend)
+@pytest.mark.parametrize(("size", "folder"), [(3, "document"), (40, "document"), (20, "document_mlx")])
+def test_real_kernels_give_what_one_token_a_pass_gives(backend: str, size: int, folder: str) -> None:
+    """On checkpoints with random weights, quantized or not, with drafts that are partly right."""
+    model = opened(backend, folder)
     expected = one_by_one(model, text_prompt(size).tokens, Guided(TOKENIZER, INVOICE), 90)
     runner = Runner(model, TOKENIZER.stop_tokens, RuntimeSettings(draft_rows=24), TOKENIZER)
     sequences = []
@@ -240,3 +240,12 @@ def test_real_kernels_give_what_one_token_a_pass_gives(backend: str, size: int) 
     assert none.accepted < none.drafted
     assert 0 < one.accepted < one.drafted
     assert len(expected) > none.passes > some.passes > most.passes
+
+
+@pytest.mark.parametrize("folder", ["document", "document_mlx"])
+@pytest.mark.parametrize("backend", installed_backends())
+def test_some_rows_of_the_head_are_those_of_the_whole(backend: str, folder: str) -> None:
+    model, cache_, ids_ = opened(backend, folder), opened(backend, folder).new_cache(), np.array([1, 5, 7, 100, 200])
+    hidden = model.forward(Step(np.arange(5, 25), text_positions(0, 20), Ragged.of([(cache_, 20, False)])))
+    whole, few = model.logits(hidden, np.arange(20)), model.logits(hidden, np.arange(20), ids_)
+    assert np.array_equal(whole[:, ids_], few) if backend == "cpu" else np.abs(whole[:, ids_] - few).max() < 1e-4
