@@ -50,6 +50,19 @@ def test_a_perfect_model_gets_everything_right(nano: Nano, run_folder: Path, mon
     assert before["values"] < 0.5
 
 
+def test_gradients_are_the_same_with_less_memory(nano: Nano, run_folder: Path) -> None:
+    group = next(batches(make_lot(LESSONS[0], 0, run_folder, 3), 10_000))
+    batch = Batch.of(padded(group, 0, -1), torch.device("cpu"))
+    found = []
+    for above in (1 << 62, 0):
+        nano.frugal_above = above
+        nano.zero_grad()
+        nano(batch, 0.5).loss.backward()
+        found.append([p.grad.clone() for p in nano.text.parameters()])
+    nano.zero_grad()
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(*found, strict=True))
+
+
 def test_muon_makes_steps_orthogonal() -> None:
     step = orthogonal(torch.randn(3, 48, 16))
     singular = torch.linalg.svdvals(step)

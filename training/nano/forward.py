@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 CHUNK = 64
 
@@ -28,18 +29,26 @@ class Pointing:
     logits: list[Tensor] = field(default_factory=list)
 
 
-def decode(model: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None = None) -> Tensor:
-    """Hidden states after the last norm. model: Qwen3_5TextModel. rotary: cos and sin, (B or 1, T, rotary_dim)."""
+def decode(model: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None = None, frugal: bool = False) -> Tensor:
+    """Hidden states after the last norm. model: Qwen3_5TextModel. rotary: cos and sin, (B or 1, T, rotary_dim).
+
+    frugal: layers are computed again for their gradients, so that only what lies between them is kept.
+    """
     for index, layer in enumerate(model.layers):
-        h = rms_norm(layer.input_layernorm, x)
-        if model.config.layer_types[index] == "linear_attention":
-            x = x + delta_net(layer.linear_attn, h)
+        wanted = pointing if pointing and index in pointing.layers else None
+        kind = model.config.layer_types[index]
+        if frugal and wanted is None:
+            x = checkpoint(_layer, layer, kind, x, rotary, None, use_reentrant=False)
         else:
-            wanted = pointing if pointing and index in pointing.layers else None
-            x = x + attention(layer.self_attn, h, rotary, wanted)
-        h = rms_norm(layer.post_attention_layernorm, x)
-        x = x + layer.mlp.down_proj(F.silu(layer.mlp.gate_proj(h)) * layer.mlp.up_proj(h))
+            x = _layer(layer, kind, x, rotary, wanted)
     return rms_norm(model.norm, x)
+
+
+def _layer(layer: Any, kind: str, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None) -> Tensor:
+    h = rms_norm(layer.input_layernorm, x)
+    x = x + (delta_net(layer.linear_attn, h) if kind == "linear_attention" else attention(layer.self_attn, h, rotary, pointing))
+    h = rms_norm(layer.post_attention_layernorm, x)
+    return x + layer.mlp.down_proj(F.silu(layer.mlp.gate_proj(h)) * layer.mlp.up_proj(h))
 
 
 def rms_norm(norm: Any, x: Tensor) -> Tensor:

@@ -55,6 +55,8 @@ class Nano(nn.Module):
         parsed._attn_implementation = "sdpa"
         self.model = Qwen3_5ForConditionalGeneration(parsed)
         full = [index for index, kind in enumerate(parsed.text_config.layer_types) if kind == "full_attention"]
+        self.frugal_above = 1 << 62
+        """Batches of more tokens are trained with less memory and in more time."""
         self.image_token = parsed.image_token_id
         self.pointing_layers = tuple(full[-pointing_layers:])
 
@@ -70,7 +72,7 @@ class Nano(nn.Module):
             seen = self.model.model.visual(batch.patches, grid_thw=batch.grids).pooler_output
             x = x.masked_scatter((batch.tokens == self.image_token)[..., None], seen.float())
         rotary = self.text.rotary_emb(x, batch.positions[:, None])
-        return decode(self.text, x, rotary, pointing)
+        return decode(self.text, x, rotary, pointing, frugal=self.training and batch.tokens.numel() > self.frugal_above)
 
     def forward(self, batch: Batch, pointing_weight: float) -> Outcome:
         """Loss of the chosen tokens and of the taught heads."""

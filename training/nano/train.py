@@ -92,6 +92,7 @@ class Run:
             write_settings(folder, SHAPES[settings.shape], self.tokenizer)
         torch.manual_seed(0)
         self.model = Nano(json.loads((folder / "config.json").read_text())).to(self.device)
+        self.model.frugal_above = settings.tokens  # a single long document
         self.optimizers = Optimizers(self.model.model.model.named_parameters())
         self.progress = Progress()
         self.null, self.image = (self.tokenizer.token_to_id(token) for token in ("null", "<|image_pad|>"))
