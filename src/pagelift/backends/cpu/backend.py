@@ -16,6 +16,8 @@ from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, 
 from pagelift.backends.tensors import Floats, Linear, Matrix
 
 KvType = Literal["f32", "bf16", "int8"]
+KV_SIZE: dict[KvType, int] = {"f32": 4, "bf16": 2, "int8": 1}
+KV_BLOCK = 64  # tokens that are allocated together
 Segments = list[tuple[int, int, bool]]
 
 
@@ -59,7 +61,7 @@ class CpuBackend(Backend):
     ) -> None:
         self._run = operations(threads, level)
         self._exact = precision == "exact"
-        self._kv = kv or ("f32" if self._exact else "bf16")
+        self._kv: KvType = kv or ("f32" if self._exact else "bf16")
 
     @property
     def level(self) -> str:
@@ -87,6 +89,18 @@ class CpuBackend(Backend):
     def new_delta_state(self, net: DeltaNet) -> CpuDeltaState:
         shape = (net.key_heads, net.value_heads, net.key_dim, net.value_dim, net.conv.shape[1])
         return CpuDeltaState(self._run, _kernels.DeltaState(*shape))
+
+    def kv_bytes(self, heads: AttentionHeads, tokens: int) -> int:
+        """What the keys and values of `tokens` tokens take in one full-attention layer: whole blocks of tokens, padded features."""
+        width = _round_up(heads.head_dim, 32) + _round_up(heads.head_dim, 16)
+        token = width * KV_SIZE[self._kv] + (8 if self._kv == "int8" else 0)  # of a KV head; 8-bit codes have two scales
+        return heads.kv_heads * _round_up(tokens, KV_BLOCK) * token
+
+    def state_bytes(self, net: DeltaNet) -> int:
+        """What the state of one gated DeltaNet layer takes; with an undecided draft it is there twice."""
+        state = net.value_heads * net.key_dim * _round_up(net.value_dim, 32)
+        kernel: int = net.conv.shape[1]
+        return 4 * (state + (kernel - 1) * net.channels)
 
     def embedding(self, table: _kernels.Weight, ids: Indices) -> Floats:
         y = np.empty((len(ids), table.shape[1]), np.float32)
@@ -217,6 +231,10 @@ class ExactCpuBackend(CpuBackend):
 
     def __init__(self, threads: int | None = None, level: str | None = None) -> None:
         super().__init__(threads, level, precision="exact")
+
+
+def _round_up(number: int, to: int) -> int:
+    return -(-number // to) * to
 
 
 def _scale(dim: int) -> float:
