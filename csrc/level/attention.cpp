@@ -231,9 +231,21 @@ void take_queries(const Work& work) {
   }
 }
 
+// W signed bytes as numbers. g++ takes a conversion of such short vectors apart.
+PAGELIFT_INLINE F widen_codes(const uint8_t* codes) {
+#if defined(__AVX512F__)
+  return __builtin_convertvector((I)_mm512_maskz_cvtepi8_epi32(0xffff, load_as<__m128i>(codes)), F);
+#elif defined(__AVX2__)
+  return __builtin_convertvector((I)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(load_as<int64_t>(codes))), F);
+#else
+  I wide;
+  for (int i = 0; i < W; ++i) wide[i] = (int8_t)codes[i];
+  return __builtin_convertvector(wide, F);
+#endif
+}
+
 void unpack_codes(const uint8_t* codes, int64_t n, uint16_t* y) {
-  typedef int8_t B __attribute__((vector_size(W)));
-  for (int64_t i = 0; i < n; i += W) put_weights(y + i, __builtin_convertvector(load_as<B>(codes + i), F));  // exact
+  for (int64_t i = 0; i < n; i += W) put_weights(y + i, widen_codes(codes + i));  // exact
 }
 
 Span span_of(const Work& work, int64_t first, int64_t count) {
