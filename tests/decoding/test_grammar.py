@@ -160,6 +160,7 @@ def test_drawn_answers_are_valid(seed: int) -> None:
         ({"type": "object", "additionalProperties": {"type": "integer"}}, ["{}", '{"a": 1, "b": null}'], ['{"a": "x"}']),
         ({"type": "object", "patternProperties": {"^n_": {"type": "number"}}, "additionalProperties": False}, ['{"n_a": 1}'], ['{"x": 1}']),
         ({"allOf": [{"type": "integer", "minimum": 2}, {"maximum": 4}]}, ["2", "4"], ["1", "5"]),
+        ({"oneOf": [{"type": ["string", "null"]}, {"type": ["number", "null"]}]}, ['"x"', "5"], ["null"]),
         ({"type": "object"}, ["{}", '{"a": [1, {"b": "x"}]}'], ["[]", "null"]),
     ],
 )

@@ -20,6 +20,8 @@ MAX_WAYS = 200
 ANY_DEPTH = 3
 _TESTS = ("not", "if", "then", "else")
 MAX_COUNT = 100_000
+MAX_ONE_OF = 20_000
+"""Characters of a `oneOf` whose options fixed values are tried against."""
 _KEY = plain_string(1, 100)
 
 
@@ -76,7 +78,16 @@ class ValueBuilder:
                     fixed += [v for v in option.values if not any(_identical(v, known) for known in fixed)]
                 elif option not in options:
                     options.append(option)
-        return [*([Fixed(tuple(fixed))] if fixed else []), *options]
+        kept = self._in_one_option(fixed, view)
+        return [*([Fixed(tuple(kept))] if kept else []), *options]
+
+    def _in_one_option(self, values: list[Json], view: Flat) -> list[Json]:
+        """Those of the fixed values that match exactly one option of `oneOf`, as far as its options refer to nothing else."""
+        text = json.dumps(view.get("oneOf")) if values else ""
+        if not values or "oneOf" not in view or '"$ref"' in text or len(text) > MAX_ONE_OF:
+            return values
+        validator = self.leaves.compile({"oneOf": view["oneOf"]})
+        return [value for value in values if validator.is_valid(value)]
 
     def _way(self, way: Flat) -> list[Option]:
         denied, not_types = _denied(way)
