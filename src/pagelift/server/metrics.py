@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from pagelift.server.memory import resident_bytes
 from pagelift.server.work import Lane
 
 if TYPE_CHECKING:
@@ -100,16 +99,3 @@ def _of_models(metrics: Metrics) -> Iterable[Metric]:
             family.add_metric([name], getattr(load, attribute))
         rate.add_metric([name], load.passes / max(1, metrics.written[name]))
     return [*families.values(), rate]
-
-
-def resident_bytes() -> int:
-    """The resident memory of this process; where the system has no /proc, the most it ever was; 0 if it tells neither."""
-    try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
-    except (OSError, ValueError, IndexError):
-        try:
-            import resource
-        except ImportError:  # Windows
-            return 0
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from pagelift.server.errors import ApiError, Cancelled, busy
 from pagelift.server.extraction import Order
 from pagelift.server.job_store import JobStore
 from pagelift.server.jobs import Jobs
+from pagelift.server.memory import give_back_regularly
 from pagelift.server.metrics import Metrics
 from pagelift.server.settings import ServerSettings
 from pagelift.server.work import Lane, Receive, Signal, watched
@@ -75,9 +77,11 @@ class Service:
         """Around the whole run of the server; jobs are worked on meanwhile."""
         if self.jobs:
             self.jobs.start(self)
+        trimming = asyncio.create_task(give_back_regularly())
         try:
             yield
         finally:
+            trimming.cancel()
             self.stop()
             if self.jobs:
                 await self.jobs.stop()
