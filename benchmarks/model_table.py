@@ -63,6 +63,7 @@ def text(shape: str, bits: int, prompt: int, batches: tuple[int, ...] = (), peer
 def cells(quick: bool) -> list[Cell]:
     """All cells, the most telling first. quick: the smallest shape and the 9B at 4 bits only."""
     llama, torch = ("llama.cpp",), ("transformers",)
+    mlx = ("mlx-vlm",) if sys.platform == "darwin" else ()  # elsewhere it computes on the processor, minutes for a prompt
     page = Plan(prompt=0, batches=(), page=True, repeats=2, decode_s=15.0)
     both = Plan(prompt=2048, batches=(1,), page=True, repeats=1, decode_s=3.0)  # the memory of a whole request
     context = Plan(prompt=512, batches=(1,), context=32_768, repeats=1, decode_s=5.0)
@@ -71,7 +72,7 @@ def cells(quick: bool) -> list[Cell]:
         Cell("9b", 4, "page", page, torch, rounds=2),
         Cell("9b", 4, "2048 tokens", both),
         Cell("9b", 4, "context", context),
-        text("0.8b", 4, 512, BATCHES, (*llama, *torch)),
+        text("0.8b", 4, 512, BATCHES, (*llama, *torch, *mlx)),
         text("0.8b", 4, 2048),
         text("0.8b", 4, 16_384),
     ]
@@ -177,7 +178,7 @@ def run_cells(todo: list[Cell], results: Results, files: Files, setting: Setting
                 log.info("the time is used up before %s; run again to go on", cell.key)
                 files.drop(shape, bits)
                 return
-            if weight_bytes(cell) + ROOM > free_memory():
+            if weight_bytes(cell) + ROOM > total_memory():
                 log.info("%s is left out: %.1f GB of weights do not fit", cell.key, weight_bytes(cell) / 1e9)
                 continue
             start = time.monotonic()
@@ -198,8 +199,8 @@ def weight_bytes(cell: Cell) -> int:
     return sum(entry.nbytes for entry in entries(SHAPES[cell.shape], cell.bits))
 
 
-def free_memory() -> int:
-    """Memory of the machine."""
+def total_memory() -> int:
+    """Bytes of memory of the machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -209,14 +210,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="only the 9B at 4 bits and the 0.8B")
     parser.add_argument("--only", help="only cells whose key contains this, such as 9b/4")
     parser.add_argument("--python", default=sys.executable, help="interpreter that has the peers")
+    parser.add_argument("--backend", default="cpu")
     parser.add_argument("--wrap", default="", help="command to put before that of every measuring process")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench", help="for results and checkpoints")
     parser.add_argument("--keep", action="store_true", help="do not remove checkpoints")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "benchmarks.md")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    results = Results(options.folder / "results.jsonl", code_version())
-    wanted = [cell for cell in cells(options.quick) if not options.only or options.only in cell.key]
+    results = Results(options.folder / "results.jsonl", f"{code_version()} {options.backend}")
+    wanted = [
+        replace(cell, plan=replace(cell.plan, backend=options.backend))
+        for cell in cells(options.quick)
+        if not options.only or options.only in cell.key
+    ]
     todo = [cell for cell in wanted if not results.has(cell.key)]
     log.info("%d of %d cells are to be measured", len(todo), len(wanted))
     files = Files(options.folder, options.python, options.keep)
