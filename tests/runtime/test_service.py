@@ -150,7 +150,7 @@ def test_an_error_stays_with_its_request() -> None:
     good = [together.stream(prompt([1, k]), Sampling(max_tokens=12)) for k in range(3)]
     bad = {
         "not a number": together.stream(prompt(sick), Sampling(max_tokens=12)),
-        "the grammar is broken": together.stream(prompt([1, 5]), Sampling(max_tokens=12), constraint=Broken(1)),
+        "the grammar is broken": together.stream(prompt([1, 5]), Sampling(max_tokens=12), constraint=Broken(0)),
         "poison": together.stream(prompt([1, 2, 3, POISON]), Sampling(max_tokens=12)),
     }
     model.let()
