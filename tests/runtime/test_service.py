@@ -113,9 +113,8 @@ def test_a_request_is_gone_after_the_step_in_which_it_is_given_up() -> None:
     together = loaded(model)
     given_up, dropped, closed, stays = (together.stream(prompt([1, k]), Sampling(max_tokens=30)) for k in range(4))
     model.waiting.wait()
-    wait_for(lambda: together.service.load().active == 4 or together.service.load().queued == 0)
     model.let(1)
-    wait_for(lambda: len(model.steps) == 1)
+    wait_for(lambda: len(model.steps) >= 1)
     given_up.cancel()
     with closed:
         pass
