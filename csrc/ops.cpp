@@ -57,7 +57,8 @@ void linear_columns(const Context& on, const LinearJob& job, const RowCodes& x) 
     const int64_t tile = std::lower_bound(tiles.begin(), tiles.end(), job.columns[c] / kTileColumns) - tiles.begin();
     for (int64_t r = 0; r < x.rows; ++r) {
       const int64_t at = r * job.count + c;
-      job.y[at] = y[r * width + tile * kTileColumns + job.columns[c] % kTileColumns] + (job.residual ? job.residual[at] : 0.0f);
+      job.y[at] = y[r * width + tile * kTileColumns + job.columns[c] % kTileColumns];
+      if (job.residual) job.y[at] += job.residual[at];
     }
   }
 }

@@ -41,7 +41,7 @@ struct ThreadPool::Shared {
   int64_t count = 0, step = 1;
   std::atomic<int64_t> next{0};
   std::atomic<uint64_t> generation{0};
-  int busy = 0;
+  std::atomic<int> busy{0};  // changed under the lock
   bool stop = false;
   std::exception_ptr failure;
 
@@ -104,6 +104,7 @@ struct ThreadPool::Shared {
     }
     wake.notify_all();
     take_ranges();
+    for (int i = 0; i < kSpins && busy.load(std::memory_order_relaxed) > 0; ++i) relax();  // the others are about to be done
     std::unique_lock guard(lock);
     idle.wait(guard, [&] { return busy == 0; });
     body = nullptr;

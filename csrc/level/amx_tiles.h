@@ -37,35 +37,58 @@ PAGELIFT_INLINE void unpack_groups_of(const TileShape& shape, const uint8_t* til
       }
 }
 
-// Dot products of one group: rows of x by weights to `dots`. Two groups in flight use tile registers of their own.
+// Groups of a tile as bytes, groups of a block of rows of x, and what scales their products.
+struct AmxGroups {
+  const TileShape& shape;
+  int64_t rows, count;
+  const uint8_t* x;
+  const uint8_t* weights;
+  int64_t weights_stride;  // bytes from group to group
+  const uint8_t* floats;   // the first group's scales, then offsets; group_bytes from group to group
+  Float type;
+  const float *scales, *sums;  // (count, rows)
+};
+
+// Dot products of group g: (rows, 16) to `dots`. Groups that follow each other use tile registers of their own.
 template <int Set>
-PAGELIFT_INLINE void amx_group(const uint8_t* x, const uint8_t* weights, const TileShape& shape, int64_t rows, int32_t* dots) {
-  const int64_t chunks = shape.group / shape.chunk;
+PAGELIFT_INLINE void amx_dot(const AmxGroups& groups, int64_t g, int32_t* dots) {
+  const int64_t chunk = groups.shape.chunk;
+  const uint8_t* x = groups.x + g * groups.shape.group * groups.rows;
+  const uint8_t* weights = groups.weights + g * groups.weights_stride;
   if constexpr (Set == 0) {
     PAGELIFT_TILE_ZERO(0);
-    for (int64_t c = 0; c < chunks; ++c) {
-      PAGELIFT_TILE_LOAD(4, x + c * rows * shape.chunk, shape.chunk);
-      PAGELIFT_TILE_LOAD(6, weights + c * shape.chunk * kTileColumns, kTileVector);
-      PAGELIFT_TILE_DOT_BYTES(0, 4, 6);
-    }
-    PAGELIFT_TILE_STORE(0, dots, kTileVector);
+    PAGELIFT_TILE_LOAD(4, x, chunk);
+    PAGELIFT_TILE_LOAD(6, weights, kTileVector);
+    PAGELIFT_TILE_DOT_BYTES(0, 4, 6);
   } else {
     PAGELIFT_TILE_ZERO(1);
-    for (int64_t c = 0; c < chunks; ++c) {
-      PAGELIFT_TILE_LOAD(5, x + c * rows * shape.chunk, shape.chunk);
-      PAGELIFT_TILE_LOAD(7, weights + c * shape.chunk * kTileColumns, kTileVector);
+    PAGELIFT_TILE_LOAD(5, x, chunk);
+    PAGELIFT_TILE_LOAD(7, weights, kTileVector);
+    PAGELIFT_TILE_DOT_BYTES(1, 5, 7);
+  }
+  if (groups.shape.group > chunk) {  // 128 inputs are two registers
+    x += groups.rows * chunk;
+    weights += chunk * kTileColumns;
+    if constexpr (Set == 0) {
+      PAGELIFT_TILE_LOAD(4, x, chunk);
+      PAGELIFT_TILE_LOAD(6, weights, kTileVector);
+      PAGELIFT_TILE_DOT_BYTES(0, 4, 6);
+    } else {
+      PAGELIFT_TILE_LOAD(5, x, chunk);
+      PAGELIFT_TILE_LOAD(7, weights, kTileVector);
       PAGELIFT_TILE_DOT_BYTES(1, 5, 7);
     }
-    PAGELIFT_TILE_STORE(1, dots, kTileVector);
   }
+  if constexpr (Set == 0)
+    PAGELIFT_TILE_STORE(0, dots, kTileVector);
+  else
+    PAGELIFT_TILE_STORE(1, dots, kTileVector);
 }
 
-// `count` groups of one block of rows; acc (rows, 16) goes on from what it holds.
+// All groups of one block of rows: y (rows, 16) goes on from what it holds. Whole: 16 rows, whose sums stay in registers.
 template <bool Whole>
-void amx_block(const TileJob& job, const TileShape& shape, const uint8_t* floats, const uint8_t* x, const float* scales,
-               const float* sums, int64_t rows, int64_t count, AmxMemory& memory, const uint8_t* weights, int64_t weights_stride,
-               float* y) {
-  const int64_t n = Whole ? kTileRows : rows, x_stride = shape.group * rows;
+void amx_block(const AmxGroups& groups, AmxMemory& memory, float* y) {
+  const int64_t rows = Whole ? kTileRows : groups.rows, count = groups.count;
   F acc[kTileRows];
   if constexpr (Whole) {
 #pragma GCC unroll 16
@@ -73,27 +96,25 @@ void amx_block(const TileJob& job, const TileShape& shape, const uint8_t* floats
   }
   const auto dot = [&](int64_t g) __attribute__((always_inline)) {
     if (g % 2 == 0)
-      amx_group<0>(x + g * x_stride, weights + g * weights_stride, shape, n, memory.dots[g % 4]);
+      amx_dot<0>(groups, g, memory.dots[g % 4]);
     else
-      amx_group<1>(x + g * x_stride, weights + g * weights_stride, shape, n, memory.dots[g % 4]);
+      amx_dot<1>(groups, g, memory.dots[g % 4]);
   };
   dot(0);
   if (count > 1) dot(1);
   for (int64_t g = 0; g < count; ++g) {
     if (g + 2 < count) dot(g + 2);
-    const F scale = widen(floats + g * shape.group_bytes, job.matrix->type);
-    const F offset = widen(floats + g * shape.group_bytes + kTileColumns * shape.float_bytes, job.matrix->type);
+    const uint8_t* floats = groups.floats + g * groups.shape.group_bytes;
+    const F scale = widen(floats, groups.type), offset = widen(floats + kTileColumns * groups.shape.float_bytes, groups.type);
     const int32_t* dots = memory.dots[g % 4];
+    const float *scales = groups.scales + g * rows, *sums = groups.sums + g * rows;
     if constexpr (Whole) {
 #pragma GCC unroll 16
-      for (int r = 0; r < kTileRows; ++r)
-        acc[r] = add_group(acc[r], load_as<I>(dots + r * kTileColumns), scale, offset, scales[g * kTileRows + r], sums[g * kTileRows + r]);
+      for (int r = 0; r < kTileRows; ++r) acc[r] = add_group(acc[r], load_as<I>(dots + r * kTileColumns), scale, offset, scales[r], sums[r]);
     } else {
-      for (int64_t r = 0; r < rows; ++r) {
-        const F sum = load(y + r * kTileColumns);
-        store(y + r * kTileColumns,
-              add_group(sum, load_as<I>(dots + r * kTileColumns), scale, offset, scales[g * rows + r], sums[g * rows + r]));
-      }
+      for (int64_t r = 0; r < rows; ++r, y += kTileColumns)
+        store(y, add_group(load(y), load_as<I>(dots + r * kTileColumns), scale, offset, scales[r], sums[r]));
+      y -= rows * kTileColumns;
     }
   }
   if constexpr (Whole) {
@@ -109,21 +130,25 @@ void amx_packed_tile(const TileJob& job, const TileShape& shape, const uint8_t* 
   AmxMemory& memory = *(AmxMemory*)(((uintptr_t)(sums + blocks * kTileRows * kTileColumns) + 63) / 64 * 64);
   memset(sums, 0, all_rows * kTileColumns * sizeof(float));
   const int64_t per_panel = kAmxInputs / shape.group;
-  if (blocks == 1 || last_rows == kTileRows) configure_tiles(packed_config(last_rows, shape.chunk));
+  int64_t configured = 0;
   for (int64_t g = 0; g < shape.groups; g += per_panel) {
     const int64_t count = per_panel < shape.groups - g ? per_panel : shape.groups - g;
     const uint8_t* from = tile + g * shape.group_bytes;
     if constexpr (Bits != 8) unpack_groups_of<Bits>(shape, from, count, memory.panel);
-    const uint8_t* weights = Bits == 8 ? from : memory.panel;
-    const int64_t weights_stride = Bits == 8 ? shape.group_bytes : shape.group * kTileColumns;
     for (int64_t b = 0; b < blocks; ++b) {
-      const int64_t rows = b + 1 < blocks ? kTileRows : last_rows;
-      if (blocks > 1 && last_rows < kTileRows && (b == 0 || b == blocks - 1)) configure_tiles(packed_config(rows, shape.chunk));
-      const uint8_t* x = job.x.codes + b * kTileRows * shape.row_bytes + g * shape.group * rows;
-      const int64_t at = b * kTileRows * shape.groups + g * rows;
-      (rows == kTileRows ? amx_block<true> : amx_block<false>)(job, shape, from + shape.codes_bytes, x, job.x.scales + at,
-                                                               job.x.sums + at, rows, count, memory, weights, weights_stride,
-                                                               sums + b * kTileRows * kTileColumns);
+      const int64_t rows = b + 1 < blocks ? kTileRows : last_rows, at = b * kTileRows * shape.groups + g * rows;
+      if (rows != configured) configure_tiles(packed_config(configured = rows, shape.chunk));
+      const AmxGroups groups{shape,
+                             rows,
+                             count,
+                             job.x.codes + b * kTileRows * shape.row_bytes + g * shape.group * rows,
+                             Bits == 8 ? from : memory.panel,
+                             Bits == 8 ? shape.group_bytes : shape.group * kTileColumns,
+                             from + shape.codes_bytes,
+                             job.matrix->type,
+                             job.x.scales + at,
+                             job.x.sums + at};
+      (rows == kTileRows ? amx_block<true> : amx_block<false>)(groups, memory, sums + b * kTileRows * kTileColumns);
     }
   }
   release_tiles();

@@ -67,11 +67,15 @@ void finish(const TileJob& job, int64_t at, int64_t first, int64_t rows, const f
   for (int64_t r = 0; r < rows; ++r, sums += kTileColumns) {
     float* y = job.y + (first + r) * job.stride + at * kTileColumns;
     const float* residual = job.residual ? job.residual + (y - job.y) : nullptr;
-    for (int64_t c = 0; c < width; ++c) {
-      float value = sums[c];
-      if (job.bias) value += job.bias[n + c];
-      if (residual) value += residual[c];
-      y[c] = value;
+    if (width < kTileColumns) {
+      for (int64_t c = 0; c < width; ++c) y[c] = sums[c] + (job.bias ? job.bias[n + c] : 0.0f) + (residual ? residual[c] : 0.0f);
+      continue;
+    }
+    for (int64_t c = 0; c < kTileColumns; c += W) {
+      F value = load(sums + c);
+      if (job.bias) value += load(job.bias + n + c);
+      if (residual) value += load(residual + c);
+      store(y + c, value);
     }
   }
 }
@@ -82,7 +86,6 @@ void packed_tile(const TileJob& job, const TileShape& shape, const uint8_t* tile
 #if defined(__AMX_INT8__)
   if (job.x.rows >= kAmxRows) return amx_packed_tile<Bits>(job, shape, tile, scratch);
 #endif
-  // Weights that meet many rows are unpacked only once: bytes are their own codes.
   for (int64_t b = 0; b < blocks; ++b)
     for (int64_t r = 0; r < block_rows(job.x.rows, b); r += kRows) {
       const int64_t count = least(kRows, block_rows(job.x.rows, b) - r);

@@ -125,3 +125,55 @@ TEST(embedding_rows) {
     check_close(y, expected, 1e-6, "embedding of " + std::to_string(bits) + " bits");
   }
 }
+
+namespace {
+
+std::vector<float> over_tiles(const Context& on, const Matrix& m, const std::vector<float>& x, const std::vector<float>& bias) {
+  const int64_t rows = (int64_t)x.size() / m.in;
+  std::vector<float> y(rows * m.out);
+  linear(on, {&m, x.data(), rows, nullptr, m.out, bias.data(), nullptr, y.data()});
+  return y;
+}
+
+// Over tiles the result is near to the exact one, and a row has the same bits alone as among others.
+void compare_tiles(const Context& on, const Made& made, int64_t rows) {
+  Matrix m = made.matrix;
+  const std::vector<float> x = normal(rows * m.in, 5), bias = normal(m.out, 6);
+  const std::vector<float> exact = over_tiles(on, m, x, bias);
+  const Memory tiles = tile(on, m);
+  m.tiles = tiles.bytes();
+  m.values = m.scales = m.offsets = nullptr;
+  const std::vector<float> y = over_tiles(on, m, x, bias);
+  const std::string what = "tiles of " + std::to_string(m.bits) + " bits in groups of " + std::to_string(m.group_size);
+  double error = 0, size = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    error += ((double)y[i] - exact[i]) * ((double)y[i] - exact[i]);
+    size += (double)exact[i] * exact[i];
+  }
+  check(error <= 1e-4 * size, what + " are as near as 1e-2");
+  for (int64_t count : {int64_t{1}, int64_t{2}, int64_t{17}})
+    for (int64_t r = 0; r + count <= rows; r += 16) {
+      const std::vector<float> some = over_tiles(on, m, {x.begin() + r * m.in, x.begin() + (r + count) * m.in}, bias);
+      check(std::memcmp(some.data(), y.data() + r * m.out, some.size() * sizeof(float)) == 0, what + " give a row the same bits in any call");
+    }
+  const std::vector<int64_t> columns = {m.out - 1, 0, m.out / 2, 0};
+  std::vector<float> chosen(rows * 4);
+  linear(on, {&m, x.data(), rows, columns.data(), 4, bias.data(), nullptr, chosen.data()});
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < 4; ++c) check(chosen[r * 4 + c] == y[r * m.out + columns[c]], what + " give chosen columns the same bits");
+}
+
+}  // namespace
+
+TEST(packed_tiles) {
+  for (int bits : {2, 3, 4, 5, 6, 8})
+    for (int group : {32, 64, 128}) compare_tiles(on, make(37, 1152, bits, group, Float::bf16), group == 64 ? 35 : 18);
+  compare_tiles(on, make(16, 64, 4, 64, Float::f16), 1);
+  compare_tiles(on, make(33, 96, 8, 32, Float::f32), 19);
+}
+
+TEST(dense_tiles) {
+  if (!on.kernels.tiles_dense) return;
+  for (Float type : {Float::f16, Float::bf16})
+    for (int64_t in : {1, 33, 1031}) compare_tiles(on, make(37, in, 0, 1, type), in == 33 ? 50 : 17);
+}
