@@ -31,14 +31,13 @@ class Generation:
         self._service = service
         self._ticket = ticket
         self._stream = TextStream(tokenizer)
-        self._pieces = self._run()
         self._parts: list[str] = []
         self._tokens: list[Token] = []
         self._finish_reason: FinishReason | None = None
         self._first_token_s = self._seconds = 0.0
 
     def __iter__(self) -> Iterator[Piece]:
-        return self._pieces
+        return self._run()  # not kept: a cycle of references would hide that nobody reads any more
 
     def __enter__(self) -> Generation:
         return self
