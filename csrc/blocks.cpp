@@ -22,8 +22,8 @@ void normalise(const Context& on, Rows rows, const Norm& norm, const float* x, f
     rms_norm(on, rows, norm, x, y);
 }
 
-void through(const Context& on, const Layer& layer, const float* x, int64_t rows, const float* residual, float* y) {
-  linear(on, {layer.matrix, x, rows, nullptr, layer.matrix->out, layer.bias, residual, y});
+LinearJob through(const Layer& layer, const float* x, int64_t rows, const float* residual, float* y) {
+  return {layer.matrix, x, rows, nullptr, layer.matrix->out, layer.bias, residual, y};
 }
 
 }  // namespace
@@ -33,7 +33,9 @@ void norm_linears(const Context& on, Rows rows, const Norm& norm, const float* x
   float* normed = scratch(std::min(kRows, rows.count) * rows.width, Use::fused);
   in_pieces(rows.count, [&](int64_t first, int64_t count) {
     normalise(on, {count, rows.width}, norm, x + first * rows.width, normed);
-    for (size_t i = 0; i < layers.size(); ++i) through(on, layers[i], normed, count, nullptr, y[i] + first * layers[i].matrix->out);
+    std::vector<LinearJob> jobs;
+    for (size_t i = 0; i < layers.size(); ++i) jobs.push_back(through(layers[i], normed, count, nullptr, y[i] + first * layers[i].matrix->out));
+    linears(on, jobs);
   });
 }
 
@@ -43,10 +45,9 @@ void swiglu_block(const Context& on, Rows rows, const Norm& norm, const float* x
   in_pieces(rows.count, [&](int64_t first, int64_t count) {
     const float* residual = x + first * rows.width;
     normalise(on, {count, rows.width}, norm, residual, normed);
-    through(on, block.gate, normed, count, nullptr, gate);
-    through(on, block.up, normed, count, nullptr, up);
+    linears(on, {through(block.gate, normed, count, nullptr, gate), through(block.up, normed, count, nullptr, up)});
     silu_mul(on, {count, inner}, gate, up, up);
-    through(on, block.down, up, count, residual, y + first * rows.width);
+    linear(on, through(block.down, up, count, residual, y + first * rows.width));
   });
 }
 
@@ -56,9 +57,9 @@ void gelu_block(const Context& on, Rows rows, const Norm& norm, const float* x, 
   in_pieces(rows.count, [&](int64_t first, int64_t count) {
     const float* residual = x + first * rows.width;
     normalise(on, {count, rows.width}, norm, residual, normed);
-    through(on, block.first, normed, count, nullptr, hidden);
+    linear(on, through(block.first, normed, count, nullptr, hidden));
     (block.exact ? gelu_erf : gelu_tanh)(on, {count, inner}, hidden, hidden);
-    through(on, block.second, hidden, count, residual, y + first * rows.width);
+    linear(on, through(block.second, hidden, count, residual, y + first * rows.width));
   });
 }
 

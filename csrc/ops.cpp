@@ -63,20 +63,29 @@ void linear_columns(const Context& on, const LinearJob& job, const RowCodes& x) 
   }
 }
 
-void linear_over_tiles(const Context& on, const LinearJob& job) {
-  const TileShape shape(*job.matrix);
-  const int64_t step = rows_at_a_time(shape);
-  for (int64_t first = 0; first < job.rows; first += step) {
-    LinearJob part = job;
-    part.rows = std::min(step, job.rows - first);
-    part.y += first * job.count;
-    if (part.residual) part.residual += first * job.count;
-    const RowCodes x = quantize(on, shape, *job.matrix, job.x + first * job.matrix->in, part.rows);
-    if (job.columns)
-      linear_columns(on, part, x);
-    else
-      run_tiles(on, {job.matrix, x, nullptr, job.bias, part.residual, part.y, job.count}, shape.tiles);
+// Jobs over the same rows of x, whose matrices take them in the same form.
+void linears_over_tiles(const Context& on, const LinearJob* jobs, size_t count) {
+  const TileShape form(*jobs->matrix);
+  const int64_t step = rows_at_a_time(form);
+  for (int64_t first = 0; first < jobs->rows; first += step) {
+    const int64_t rows = std::min(step, jobs->rows - first);
+    const RowCodes x = quantize(on, form, *jobs->matrix, jobs->x + first * jobs->matrix->in, rows);
+    for (const LinearJob* job = jobs; job < jobs + count; ++job) {
+      LinearJob part = *job;
+      part.rows = rows;
+      part.y += first * job->count;
+      if (part.residual) part.residual += first * job->count;
+      if (job->columns)
+        linear_columns(on, part, x);
+      else
+        run_tiles(on, {job->matrix, x, nullptr, job->bias, part.residual, part.y, job->count}, TileShape(*job->matrix).tiles);
+    }
   }
+}
+
+bool same_form(const LinearJob& a, const LinearJob& b) {
+  return a.x == b.x && a.rows == b.rows && a.matrix->in == b.matrix->in && (a.matrix->bits == 0) == (b.matrix->bits == 0) &&
+         a.matrix->group_size == b.matrix->group_size && a.matrix->tiles && b.matrix->tiles;
 }
 
 }  // namespace
@@ -95,7 +104,7 @@ Memory tile(const Context& on, const Matrix& matrix) {
 }
 
 void linear(const Context& on, const LinearJob& job) {
-  if (job.matrix->tiles) return linear_over_tiles(on, job);
+  if (job.matrix->tiles) return linears_over_tiles(on, &job, 1);
   for (int64_t first_row = 0; first_row < job.rows; first_row += kRowBlock) {
     LinearJob part = job;
     part.rows = std::min(kRowBlock, job.rows - first_row);
@@ -105,6 +114,17 @@ void linear(const Context& on, const LinearJob& job) {
     const int64_t grain = part.rows > 4 ? kLinearPanel : 4;
     on.pool.run(part.count, grain, part.rows * job.matrix->in / 4 + job.matrix->in,
                 [&](int64_t first, int64_t last) { on.kernels.linear(part, first, last, scratch(kLinearScratch)); });
+  }
+}
+
+void linears(const Context& on, const std::vector<LinearJob>& jobs) {
+  for (size_t first = 0, next; first < jobs.size(); first = next) {
+    next = first + 1;
+    while (next < jobs.size() && same_form(jobs[first], jobs[next])) ++next;
+    if (jobs[first].matrix->tiles)
+      linears_over_tiles(on, &jobs[first], next - first);
+    else
+      linear(on, jobs[first]);
   }
 }
 

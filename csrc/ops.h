@@ -29,6 +29,8 @@ Memory tile(const Context& on, const Matrix& matrix);
 // Over tiles where the matrix has them: then x is quantized to 8 bits per group of a packed matrix, or rounded to bf16 for a dense
 // one. Otherwise x is taken as it is.
 void linear(const Context& on, const LinearJob& job);
+// Several layers over the same rows: x of all jobs is one. It is quantized once for those that take it in the same form.
+void linears(const Context& on, const std::vector<LinearJob>& jobs);
 // y (count, in): the chosen rows of the matrix.
 void embedding(const Context& on, const Matrix& matrix, const int64_t* rows, int64_t count, float* y);
 
