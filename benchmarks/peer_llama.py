@@ -94,7 +94,7 @@ def measure(path: str, plan: dict[str, Any]) -> dict[str, Any]:
         times.append(time.perf_counter() - begin)
     decoded = {batch: bench.decode(plan["prompt"], batch, plan) for batch in plan["batches"]}
     return {
-        "version": llama.__version__,
+        "version": f"llama-cpp-python {llama.__version__}",
         "features": llama.llama_print_system_info().decode(),
         "load_s": bench.load_s,
         "prompt": plan["prompt"],
