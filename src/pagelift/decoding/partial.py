@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
@@ -22,6 +23,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _AFTER_NUMBER = ",]} \t\r\n"
 _WORDS: tuple[tuple[str, Json], ...] = (("true", True), ("false", False), ("null", None))
 
+Span = tuple[int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Partial:
@@ -31,6 +34,7 @@ class Partial:
     complete: whether the text was whole. reached: every value written to its end, and every container that was begun.
     open: containers that were begun and not closed, outermost first. unfinished: the value that was being written (its key, at
     least, stands there), None when the cut fell between values. fragment: what stood of it, decoded where it is a string.
+    spans: where each complete value stands in the text, [begin, end).
     """
 
     data: Json
@@ -39,6 +43,7 @@ class Partial:
     open: tuple[str, ...] = ()
     unfinished: str | None = None
     fragment: str = ""
+    spans: Mapping[str, Span] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -65,15 +70,8 @@ def parse_partial(text: str) -> Partial:
         open=tuple(reader.open),
         unfinished=reader.unfinished,
         fragment=reader.fragment,
+        spans=reader.spans,
     )
-
-
-def value_spans(text: str) -> dict[str, tuple[int, int]]:
-    """Where each complete value stands in a JSON text, by JSON Pointer: begin and end, in characters."""
-    reader = _Reader(text)
-    with contextlib.suppress(_CutOff):
-        reader.read(reader.root, 0, "", 0)
-    return reader.spans
 
 
 class _CutOff(Exception):
@@ -91,7 +89,7 @@ class _Reader:
         self.open: list[str] = []
         self.unfinished: str | None = None
         self.fragment = ""
-        self.spans: dict[str, tuple[int, int]] = {}
+        self.spans: dict[str, Span] = {}
 
     def read(self, into: Any, key: str | int, pointer: str, depth: int) -> None:
         """Read one value and put it at `key` of `into` (a list grows). Raises _CutOff."""

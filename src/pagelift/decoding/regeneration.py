@@ -19,7 +19,7 @@ from pagelift.decoding.grammar import Grammar
 from pagelift.decoding.guards import Guard
 from pagelift.decoding.lark import LarkWriter
 from pagelift.decoding.matching import GrammarConstraint
-from pagelift.decoding.partial import parse_partial, value_spans
+from pagelift.decoding.partial import parse_partial
 from pagelift.decoding.scalar_values import excluding
 from pagelift.decoding.values import Fixed, Pattern, settle
 from pagelift.schema import Dropped
@@ -149,7 +149,7 @@ class _Regeneration:
 
     def _again(self, target: _Target, generate: Generate) -> str | None:
         """The text with another value at the place, None when there is none or it was not finished."""
-        begin, end = value_spans(self.text).get(kw.join("", *target.path), (0, 0))
+        begin, end = parse_partial(self.text).spans.get(kw.join("", *target.path), (0, 0))
         before, after = self.text[:begin], self.text[end:]
         kept = self._kept_tokens(begin)
         known = b"".join(self.grammar.vocabulary.token_bytes[t] for t in kept).decode(errors="strict")

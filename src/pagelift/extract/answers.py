@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
 from pagelift.core import InvalidOutput, Json
@@ -39,14 +37,17 @@ def parse_answer(text: str) -> Json:
 
 
 def value_spans(text: str) -> dict[str, Span]:
-    """Where each scalar and each empty array of a JSON text stands in it, [start, end), by JSON Pointer.
+    """Where each complete scalar and each empty array of a JSON text, or of its beginning, stands in it: [start, end), by JSON Pointer."""
+    return _leaf_spans(text, parse_partial(text).spans)
 
-    text: JSON, or the beginning of it; then the value at its end may be one that was cut off.
-    """
-    spans: dict[str, Span] = {}
-    with contextlib.suppress(IndexError, ValueError):  # the text ends here
-        _walk(text, _skip(text, 0), "", spans)
-    return spans
+
+def _leaf_spans(text: str, spans: Mapping[str, Span]) -> dict[str, Span]:
+    """Those of scalars and empty arrays."""
+    return {
+        pointer: (start, end)
+        for pointer, (start, end) in spans.items()
+        if text[start] not in "[{" or (text[start] == "[" and f"{pointer}/0" not in spans)
+    }
 
 
 def confidences(spans: dict[str, Span], pieces: Sequence[tuple[str, float | None]]) -> dict[str, float]:
@@ -97,7 +98,7 @@ def parse_cut(text: str) -> Cut:
     partial = parse_partial(text)
     if text.strip(BLANKS)[:1] not in STARTS:
         raise InvalidOutput(f"the model's answer was cut off and is not the beginning of JSON: {_excerpt(text)}", text)
-    spans = {pointer: span for pointer, span in value_spans(text).items() if pointer in partial.reached}
+    spans = _leaf_spans(text, partial.spans)
     if partial.complete:
         digits_may_follow = isinstance(partial.data, int | float) and not isinstance(partial.data, bool)
         return Cut(None, ()) if digits_may_follow else Cut(partial.data, None, spans)
@@ -120,44 +121,6 @@ def inexact_numbers(text: str, spans: Mapping[str, Span]) -> dict[str, str]:
     written = {pointer: text[start:end] for pointer, (start, end) in spans.items()}
     long = {pointer: word for pointer, word in written.items() if len(word) > DIGITS and word[0] in "-0123456789"}
     return {pointer: word for pointer, word in long.items() if "." in word and Decimal(word) != Decimal(repr(float(word)))}
-
-
-def _walk(text: str, at: int, pointer: str, spans: dict[str, Span]) -> int:
-    """Note the spans of the value at `at`. Returns where it ends; raises IndexError or ValueError at the end of the text."""
-    start, opening = at, text[at]
-    if opening not in "{[":
-        at = scanstring(text, at + 1, True)[1] if opening == '"' else _end_of_word(text, at)
-        spans[pointer] = (start, at)
-        return at
-    closing, index = "}" if opening == "{" else "]", 0
-    at = _skip(text, at + 1)
-    while text[at] != closing:
-        step = str(index)
-        if opening == "{":
-            step, at = scanstring(text, at + 1, True)
-            at = _skip(text, _skip(text, at) + 1)  # past the colon
-        at = _skip(text, _walk(text, at, f"{pointer}/{_escaped(step)}", spans))
-        index += 1
-        at = _skip(text, at + 1) if text[at] == "," else at
-    if opening == "[" and not index:
-        spans[pointer] = (start, at + 1)
-    return at + 1
-
-
-def _escaped(step: str) -> str:
-    return step.replace("~", "~0").replace("/", "~1")
-
-
-def _skip(text: str, at: int) -> int:
-    while at < len(text) and text[at] in BLANKS:
-        at += 1
-    return at
-
-
-def _end_of_word(text: str, at: int) -> int:
-    while at < len(text) and text[at] not in ",]}" + BLANKS:
-        at += 1
-    return at
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
