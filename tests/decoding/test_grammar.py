@@ -161,6 +161,11 @@ def test_drawn_answers_are_valid(seed: int) -> None:
         ({"type": "object", "patternProperties": {"^n_": {"type": "number"}}, "additionalProperties": False}, ['{"n_a": 1}'], ['{"x": 1}']),
         ({"allOf": [{"type": "integer", "minimum": 2}, {"maximum": 4}]}, ["2", "4"], ["1", "5"]),
         ({"oneOf": [{"type": ["string", "null"]}, {"type": ["number", "null"]}]}, ['"x"', "5"], ["null"]),
+        (
+            {"type": "object", "propertyNames": {"enum": ["alpha", "beta"]}, "additionalProperties": {"type": "integer"}},
+            ["{}", '{"beta": 2}', '{"alpha": 1, "beta": null}'],
+            ['{"alpha": 1, "alpha": 2}', '{"gamma": 1}', '{"alpha": "x"}'],
+        ),
         ({"type": "object"}, ["{}", '{"a": [1, {"b": "x"}]}'], ["[]", "null"]),
     ],
 )
@@ -185,6 +190,11 @@ def test_what_may_not_be_null_and_is_not_required_can_be_left_out() -> None:
     for text in ('{"c": null}', '{"a": "q", "c": null}', '{"b": "x", "c": null}', '{"a": "", "b": "x", "c": null}'):
         assert accepts(compile_grammar(schema, vocabulary()).constraint(), text), text
     assert not accepts(compile_grammar(schema, vocabulary()).constraint(), '{"b": "x"}')
+
+
+def test_more_keys_than_are_listed_are_refused() -> None:
+    with pytest.raises(SchemaRefused, match="no value satisfies"):
+        grammar({"type": "object", "propertyNames": {"enum": ["a", "b"]}, "minProperties": 3})
 
 
 def test_no_value_at_all_is_refused() -> None:

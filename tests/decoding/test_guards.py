@@ -84,6 +84,15 @@ def test_keys_are_not_used_twice() -> None:
     assert len({key for key, _ in pairs}) == len(pairs)
 
 
+def test_keys_with_quotes_are_not_used_twice() -> None:
+    schema = {"type": "object", "additionalProperties": {"type": "integer"}}
+    key = r'"a\"b": 1, '
+    text = answer(schema, "{" + key + r'"a\"bb": 1, ' + key * 100)
+    pairs = json.loads(text, object_pairs_hook=list)
+    assert [name for name, _ in pairs[:2]] == ['a"b', 'a"bb']
+    assert len({name for name, _ in pairs}) == len(pairs)
+
+
 def test_objects_in_objects_come_to_an_end() -> None:
     schema = {"type": "object", "properties": {"child": {"$ref": "#"}}}
     text = answer(schema, '{"child": ' * 100, GrammarLimits(max_depth=9))

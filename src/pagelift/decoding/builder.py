@@ -20,6 +20,8 @@ MAX_WAYS = 200
 ANY_DEPTH = 3
 _TESTS = ("not", "if", "then", "else")
 MAX_COUNT = 100_000
+MAX_LISTED = 1000
+"""Keys listed by `propertyNames` that are written as properties."""
 MAX_ONE_OF = 20_000
 """Characters of a `oneOf` whose options fixed values are tried against."""
 _KEY = plain_string(1, 100)
@@ -159,11 +161,14 @@ class ValueBuilder:
         properties = way.get("properties", {})
         required = set(way.get("required", ()))
         names = [n for n in (*properties, *(n for n in way.get("required", ()) if n not in properties)) if is_unicode(n)]
-        member = Shaper(self.views, self.leaves).member
-        members = [Member(name, self._choice(member(way, name)), name in required) for name in names]
         most = int(way["maxProperties"]) if way.get("maxProperties", MAX_COUNT) < MAX_COUNT else None
         least = int(way.get("minProperties", 0))
-        extra = self._extra(way, bool(names) and least <= len(names))
+        others = self._others(way, bool(names) and least <= len(names))
+        listed = None if others is False else self._listed_keys(way)
+        free = [name for name in listed or () if name not in names]
+        member = Shaper(self.views, self.leaves).member
+        members = [Member(name, self._choice(member(way, name)), name in required, name in free) for name in (*names, *free)]
+        extra = [] if listed is not None else self._extra(way, others)
         together = [frozenset(part["not"]["required"]) for part in _parts(way) if _only_required(part.get("not"))]
         if any(names <= required for names in together) or (most is not None and most < len(required)):
             return []
@@ -178,23 +183,28 @@ class ValueBuilder:
         )
         return [one]
 
-    def _extra(self, way: Flat, named: bool) -> list[tuple[Scalar, Choice]]:
-        """Keys besides the listed ones. Where properties are listed and others merely not forbidden, there are none."""
+    def _others(self, way: Flat, named: bool) -> Json:
+        """The schema of what no property is listed for, or false. Where properties are listed and others merely not forbidden,
+        there are none."""
+        others = way.get("additionalProperties", not named and "patternProperties" not in way)
+        return False if others is True and named else others
+
+    def _extra(self, way: Flat, others: Json) -> list[tuple[Scalar, Choice]]:
+        """Keys besides the listed ones."""
         found = [(next(string_values({"pattern": p}), _KEY), self._choice(sub)) for p, sub in way.get("patternProperties", {}).items()]
-        others = way.get("additionalProperties", not named and not found)
-        if others is not False and not (others is True and named):
-            found.append((self._key(way), self._choice(others)))
+        if others is not False:
+            names = way.get("propertyNames")
+            key = next(string_values(self.views.flat(names)), _KEY) if isinstance(names, dict) else _KEY
+            found.append((key, self._choice(others)))
         return found
 
-    def _key(self, way: Flat) -> Scalar:
+    def _listed_keys(self, way: Flat) -> list[str] | None:
+        """The keys that `propertyNames` lists, None where it lists none or too many."""
         names = way.get("propertyNames")
-        if isinstance(names, dict):
-            view = self.views.flat(names)
-            listed = fixed_values(view, frozenset(("string",)), self.leaves)
-            if listed is not None:
-                return listed
-            return next(string_values(view), _KEY)
-        return _KEY
+        listed = fixed_values(self.views.flat(names), frozenset(("string",)), self.leaves) if isinstance(names, dict) else None
+        if listed is None or len(listed.values) > MAX_LISTED:
+            return None
+        return [name for name in listed.values if isinstance(name, str) and is_unicode(name)]
 
 
 def _parts(way: Flat) -> list[Flat]:

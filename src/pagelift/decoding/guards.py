@@ -6,6 +6,7 @@ twice in one object, and containers are not nested without end.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ SUFFIX = 32
 LONGEST_PHRASE = 600
 LONGEST_CYCLE = 4
 """Rows of an array that repeat in turn."""
+_TO_QUOTE = re.compile(rb'((?:[^"\\]|\\.)*)"', re.DOTALL)
 MIN_KEYS = 200
 """Keys that an object may have however small the document is."""
 
@@ -70,13 +72,14 @@ class Guard:
         limits = self._limits
         full = tuple(i for i, container in enumerate(position.stack) if self._full(container))
         deep = len(position.stack) >= limits.max_depth - 2 and position.string < 0
-        if position.string < 0 or position.escaped:
+        if position.string < 0:
             return Narrowing(full=full, deep=deep)
         said = bytes(self._text[max(position.string, len(self._text) - 4 * LONGEST_PHRASE) :])
         long = limits.max_characters is not None and position.characters >= limits.max_characters
         keys = position.stack[-1].keys if position.key and position.stack else ()
         taken = tuple(key for key in keys if key.startswith(said)) if keys else ()
-        return Narrowing(long or repeats(said, limits.max_repeats), full, deep, taken)
+        close = not position.escaped and (long or repeats(said, limits.max_repeats))
+        return Narrowing(close, full, deep, taken)
 
     def _full(self, container: Container) -> bool:
         limits = self._limits
@@ -107,8 +110,8 @@ class Guard:
         return np.delete(ids, np.searchsorted(ids, gone)) if gone else ids
 
     def _closes_key(self, token: bytes, keys: tuple[bytes, ...]) -> bool:
-        said = bytes(self._text[self._positions[-1].string :])
-        return said + token.split(b'"', 1)[0] in keys
+        ended = _TO_QUOTE.match(bytes(self._text[self._positions[-1].string :]) + token)
+        return ended is not None and ended[1] in keys
 
     def _separates(self, token: bytes, depths: tuple[int, ...]) -> bool:
         """Whether a token begins another entry of a container that is full."""

@@ -53,11 +53,12 @@ class Choice:
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """A property. skippable: it may be left out."""
+    """A property. free: it is not asked for, only admitted. skippable: it may be left out."""
 
     name: str
     value: Choice
     required: bool
+    free: bool = False
     skippable: bool = False
 
 
@@ -122,7 +123,7 @@ def settle(root: Choice, choices: list[Choice], write_optional: bool) -> None:
         for member in value.members:
             plain = not any(isinstance(option, ObjectValue) for option in member.value.options)
             written = member.value.fillable and (write_optional or plain)
-            free = crowded or any(member.name in names for names in value.apart)
+            free = member.free or crowded or any(member.name in names for names in value.apart)
             member.skippable = not member.required and (free or not written)
     _break_loops(root)
     for value in _objects(root):
