@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from pagelift.extract.evidence_tree import Rows, grow, unfold
 from pagelift.extract.fields import empty_pointers, field_groups, missing, restrict, weight
 from pagelift.extract.merge import Border, likeness, merge
 from pagelift.extract.plan import make_plan, page_windows
-from pagelift.extract.questions import SeenPage
+from pagelift.extract.questions import Question, SeenPage
 from pagelift.schema import Schema
 
 LEAF = st.sampled_from(
@@ -91,6 +92,27 @@ def test_plans_are_told_and_their_numbers_hold(pages: int, prompt_tokens: int, a
     assert context is None or told["prompt_tokens_limit"] < max(context, 2)
     assert [path for group in told["groups"] for path in group] == ["/number", "/date", "/rows", "/customer", "/total"]
     assert {number for window in told["windows"] for number in window} == set(range(1, pages + 1))
+
+
+class Measured(Reader):
+    """A reader whose prompt is the schema; every character of it takes a token."""
+
+    def prompt_text(self, question: Question) -> str:
+        return json.dumps(question.schema.original)
+
+    def text_tokens(self, text: str) -> int:
+        return len(text)
+
+
+def test_a_wide_schema_is_divided_further_where_its_prompt_would_fill_the_context() -> None:
+    schema = Schema.load({"type": "object", "properties": {f"field_{k}": {"type": "string"} for k in range(100)}})
+    pages = [SeenPage(FakePage(1, PageContent(1, 600, 800)))]
+    reader: Any = Measured(None)  # type: ignore[arg-type]
+    whole = make_plan(pages, schema, reader, Budget())
+    tight = make_plan(pages, schema, reader, Budget(prompt_tokens=whole.tokens[0]))
+    assert len(whole.groups) == 1
+    assert len(tight.groups) > 1
+    assert sorted(path for group in tight.groups for path in group) == sorted((name,) for name in schema.original["properties"])
 
 
 @pytest.mark.parametrize(

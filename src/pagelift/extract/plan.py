@@ -51,15 +51,27 @@ class Plan:
 
 def make_plan(pages: Sequence[SeenPage], schema: Schema, asker: Asker, budget: Budget) -> Plan:
     """The smallest number of questions whose prompts stay within the budget; a page that is too large alone is asked alone."""
-    groups = field_groups(schema, budget.fields)
-    text = max(asker.text_tokens(asker.prompt_text(Question(restrict(schema, group), (), len(pages)))) for group in groups)
     limit = budget.prompt_tokens
     if asker.context is not None:
         limit = max(1, min(limit, asker.context - budget.answer_tokens if asker.context > 2 * budget.answer_tokens else asker.context // 2))
+    groups, text = _fitting_groups(schema, asker, budget.fields, limit // 2, len(pages))
     sizes = [asker.page_tokens(page) for page in pages]
     windows = page_windows(sizes, max(1, limit - text), budget.overlap_pages)
     tokens = tuple(text + sum(sizes[k] for k in window) for window in windows)
     return Plan(tuple(pages), schema, tuple(windows), tuple(groups), tokens, limit)
+
+
+def _fitting_groups(schema: Schema, asker: Asker, fields: int, limit: int, page_count: int) -> tuple[list[Group], int]:
+    """Groups of at most `fields` fields, smaller ones while a prompt without pages is over the limit; and the tokens of the longest one."""
+    groups: list[Group] = []
+    text = 0
+    while fields and (not groups or text > limit):
+        smaller = field_groups(schema, fields)
+        if smaller != groups:
+            groups = smaller
+            text = max(asker.text_tokens(asker.prompt_text(Question(restrict(schema, group), (), page_count))) for group in groups)
+        fields //= 2
+    return groups, text
 
 
 def page_windows(sizes: Sequence[int], limit: int, overlap: int) -> list[Window]:
