@@ -54,8 +54,8 @@ def make_plan(pages: Sequence[SeenPage], schema: Schema, asker: Asker, budget: B
     limit = budget.prompt_tokens
     if asker.context is not None:
         limit = max(1, min(limit, asker.context - budget.answer_tokens if asker.context > 2 * budget.answer_tokens else asker.context // 2))
-    groups, text = _fitting_groups(schema, asker, budget.fields, limit // 2, len(pages))
     sizes = [asker.page_tokens(page) for page in pages]
+    groups, text = _fitting_groups(schema, asker, budget.fields, max(limit - max(sizes), limit // 2), len(pages))
     windows = page_windows(sizes, max(1, limit - text), budget.overlap_pages)
     tokens = tuple(text + sum(sizes[k] for k in window) for window in windows)
     return Plan(tuple(pages), schema, tuple(windows), tuple(groups), tokens, limit)
