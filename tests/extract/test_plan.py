@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extract.reader import FakePage, Reader
@@ -16,7 +16,7 @@ from pagelift import ConfigError
 from pagelift.core import Box, Budget, Field, PageContent
 from pagelift.extract.evidence_tree import Rows, grow, unfold
 from pagelift.extract.fields import empty_pointers, field_groups, missing, restrict, weight
-from pagelift.extract.merge import Border, likeness, merge
+from pagelift.extract.merge import Border, drop_repeated, likeness, merge
 from pagelift.extract.plan import make_plan, page_windows
 from pagelift.extract.questions import Question, SeenPage
 from pagelift.schema import Schema
@@ -35,6 +35,7 @@ def objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = objects(st.recursive(LEAF, objects, max_leaves=20))
 
 
+@settings(deadline=None)
 @given(SCHEMAS, st.integers(1, 12))
 def test_groups_ask_for_everything_once(original: Any, most: int) -> None:
     schema = Schema.load(original)
@@ -109,7 +110,7 @@ def test_a_wide_schema_is_divided_further_where_its_prompt_would_fill_the_contex
     pages = [SeenPage(FakePage(1, PageContent(1, 600, 800)))]
     reader: Any = Measured(None)  # type: ignore[arg-type]
     whole = make_plan(pages, schema, reader, Budget())
-    tight = make_plan(pages, schema, reader, Budget(prompt_tokens=whole.tokens[0]))
+    tight = make_plan(pages, schema, reader, Budget(prompt_tokens=whole.tokens[0] - 1))
     assert len(whole.groups) == 1
     assert len(tight.groups) > 1
     assert sorted(path for group in tight.groups for path in group) == sorted((name,) for name in schema.original["properties"])
@@ -159,6 +160,23 @@ def test_what_was_read_in_two_shapes_is_told() -> None:
     assert unfold(merge({"v": value("a")}, {"v": Rows([value("b")])}, border))[0] == {"v": "a"}
     assert "two shapes" in border.warnings[0]
     assert unfold(merge({"v": NULL}, {"v": Rows([value("b")])}, border))[0] == {"v": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "joints", "kept"),
+    [
+        ("abcbcd", [3], "abcd"),
+        ("abcabcd", [3], "abcd"),
+        ("abccdde", [3, 5], "abcde"),
+        ("abab", [3], "abab"),  # rows that look alike, not a repetition: it would have to begin with the a before
+        ("abcb", [3], "abcb"),
+        ("aa", [], "aa"),
+    ],
+)
+def test_only_what_a_continuation_begins_with_can_be_a_repetition(said: str, joints: list[int], kept: str) -> None:
+    rows = Rows([value(sign) for sign in said])
+    drop_repeated(rows, joints)
+    assert unfold(rows)[0] == list(kept)
 
 
 def test_rows_without_places_are_the_same_when_their_values_are() -> None:

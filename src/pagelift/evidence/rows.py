@@ -26,7 +26,7 @@ NEARBY = (1.0, 0.35, 0.2, 0.1)
 FAR = 8
 """Short values are not taken from lines farther away than this; they are printed everywhere."""
 SHORT = 2
-BACKWARD = 1.2
+BACKWARD = 2.5
 """What it costs, in values on their line, when a row stands above the one before it."""
 PER_LINE = 0.004
 TAKEN = 12.0

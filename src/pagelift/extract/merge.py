@@ -126,10 +126,16 @@ def likeness(first: dict[str, Field], second: dict[str, Field]) -> float:
 
 
 def drop_repeated(rows: Rows, joints: Sequence[int]) -> None:
-    """Leave out entries that a continued answer repeats: they say what one before the joint says, by the very same words."""
-    for joint in sorted(joints, reverse=True):
-        known = {_identity(row) for row in rows.entries[:joint]} - {None}
-        rows.entries[joint:] = [row for row in rows.entries[joint:] if _identity(row) not in known]
+    """Leave out entries that a continued answer repeats: those with which it begins, where they say what the last ones before the
+    joint say, in their order and by the very same words."""
+    said = [_identity(row) for row in rows.entries]
+    starts = sorted(joints)
+    for joint, end in reversed(list(zip(starts, [*starts, len(said)][1:], strict=True))):
+        for count in range(min(joint, end - joint), 0, -1):
+            again = said[joint : joint + count]
+            if None not in again and said[joint - count : joint] == again:
+                del rows.entries[joint : joint + count]
+                break
 
 
 def _identity(row: Tree) -> tuple[object, ...] | None:
