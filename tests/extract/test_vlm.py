@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
+import time
 import types
 from collections.abc import Callable
 from functools import partial
@@ -396,3 +398,20 @@ def test_documents_in_several_threads_share_the_model(pdf: Callable[..., bytes])
     results = list(side_by_side([partial(extractor.extract, document)] * 4, 4))
     assert [result.data for result in results] == [ANSWER] * 4
     assert len({str(sorted(result.fields.items())) for result in results}) == 1
+
+
+def test_a_model_that_is_closed_is_not_blamed_for_its_answer(pdf: Callable[..., bytes]) -> None:
+    loaded = speaking(json.dumps(ANSWER))
+    forward: Any = loaded.model.forward
+    steps = iter(range(100))
+
+    def closing(step: Any) -> Any:
+        if next(steps) == 2:
+            threading.Thread(target=loaded.service.close).start()
+            while not all(ticket.cancelled for ticket in loaded.service._active):
+                time.sleep(0.001)
+        return forward(step)
+
+    loaded.model.forward = closing  # type: ignore[method-assign]
+    with pytest.raises(EngineError, match="closed before its answer was complete"):
+        Extractor(SCHEMA, VlmEngine(loaded)).extract(pdf(LINES))

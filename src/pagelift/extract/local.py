@@ -86,6 +86,8 @@ class LocalAsker:
         waited_s = time.perf_counter() - start
         answer = self._model.stream(prompt, self._sampling, constraint=grammar.constraint(), hints=hints)
         pieces = tuple((piece.text, None if piece.token.forced else piece.token.logprob) for piece in answer if piece.token)
+        if answer.finish_reason == "cancelled":
+            raise EngineError(f"{self._model.name} was closed before its answer was complete")
         metadata: dict[str, Json] = {**answer.metadata, "grammar_wait_s": round(waited_s, 4)}
         if grammar.compiled.notes:
             metadata["grammar_notes"] = list(grammar.compiled.notes)
