@@ -147,6 +147,15 @@ def test_the_budget_holds_and_what_is_found_is_right(budget: int, lengths: list[
     assert known.nbytes == 0
 
 
+def test_what_is_kept_goes_on_to_be_counted_after_everything_was_forgotten() -> None:
+    known, trunk = PrefixCache(1000), Trunk()
+    for size in (5, 9):
+        known.keep(Point(size, bytes([size])), SequenceCache([Memory([0] * size)], size), trunk, None)
+        if size == 5:
+            known.clear()
+    assert known.nbytes == 8 * 9
+
+
 def test_the_least_recently_used_goes_first() -> None:
     known = PrefixCache(3 * 8 * 2 * 10)
 

@@ -151,8 +151,8 @@ class PrefixCache:
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._entries.clear()
-            self._bytes = 0
+            for key in list(self._entries):
+                self._drop(key)
 
     def _make_room(self, size: int, own: Trunk | None, ancestor: bytes | None) -> bool:
         """Give up entries until `size` bytes fit, but neither the ancestor nor the sequence's own. Returns whether they fit."""
