@@ -26,17 +26,17 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False,
 JSON = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12)
 
 
-def scalars(value: Any, place: Place = ()) -> list[tuple[Place, Any]]:
-    if isinstance(value, dict):
-        return [found for name, part in value.items() for found in scalars(part, (*place, name))]
-    if isinstance(value, list):
-        return [found for index, part in enumerate(value) for found in scalars(part, (*place, index))]
+def leaves(value: Any, place: Place = ()) -> list[tuple[Place, Any]]:
+    if isinstance(value, dict) and value:
+        return [found for name, part in value.items() for found in leaves(part, (*place, name))]
+    if isinstance(value, list) and value:
+        return [found for index, part in enumerate(value) for found in leaves(part, (*place, index))]
     return [(place, value)]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(JSON, min_size=1).map(lambda parts: [*parts, 0]), st.sampled_from([None, 2]), st.integers(0, 999))
-def test_the_outline_finds_every_scalar_and_its_place_however_the_text_comes(data: Any, indent: int | None, seed: int) -> None:
+def test_the_outline_finds_every_leaf_and_its_place_however_the_text_comes(data: Any, indent: int | None, seed: int) -> None:
     text = json.dumps(data, indent=indent).encode()
     outline, found, start, cuts = Outline(), [], 0, random.Random(seed)
     while start < len(text):
@@ -44,7 +44,7 @@ def test_the_outline_finds_every_scalar_and_its_place_however_the_text_comes(dat
         found += [(written.place, json.loads(written.text)) for written in outline.copy().feed(text[start:end])]
         list(outline.feed(text[start:end]))
         start = end
-    assert found == scalars(data)
+    assert found == leaves(data)
 
 
 @pytest.mark.parametrize("text", ["}}]]", '{"a":,,', '{"a" "b" 1 2', "[}{]", "\\", '"'])

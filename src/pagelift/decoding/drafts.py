@@ -87,7 +87,8 @@ class Drafter:
         text = b"".join(map(self._codec.token_bytes, tokens))
         self._end = (self._end + text.decode(errors="replace"))[-64:]
         for written in self._outline.feed(text):
-            self._trail.add(written, self._guesser.learn(written, self._trail))
+            if written.is_scalar:
+                self._trail.add(written, self._guesser.learn(written, self._trail))
 
     def propose(self, constraint: Constraint | None, room: int) -> Proposal | None:
         """A draft of about `room` tokens at most, None without an idea. The constraint is left as it is."""
@@ -107,7 +108,8 @@ class Drafter:
                 accepted += len(tokens) + len(forced)
                 piece += b"".join(map(self._codec.token_bytes, forced)).decode(errors="replace")
                 for written in outline.feed(piece.encode()):
-                    trail.add(written, self._guesser.pages.find(written.text, trail.cursor))
+                    if written.is_scalar:
+                        trail.add(written, self._guesser.pages.find(written.text, trail.cursor))
                 text, end = text + piece, (end + piece)[-64:]
                 ends.append(len(text.encode()))
                 chances.append(chances[-1] * chance)

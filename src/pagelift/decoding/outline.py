@@ -20,10 +20,15 @@ BLANKS = b" \t\n\r"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A complete scalar. place: names and indices from the root. text: as it was written, quotes included."""
+    """A complete scalar, or an empty object or array. place: names and indices from the root. text: as it was written, quotes included;
+    "{}" or "[]" for what is empty."""
 
     place: Place
     text: str
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.text not in ("{}", "[]")
 
 
 def path_of(place: Place) -> Path:
@@ -66,7 +71,8 @@ class Outline:
         return new
 
     def feed(self, text: bytes) -> Iterator[Written]:
-        """Advance. Yields the scalars that these bytes complete. Text that is not JSON leaves the state somewhere, without an error."""
+        """Advance. Yields the scalars and empty containers that these bytes complete. Text that is not JSON leaves the state somewhere,
+        without an error."""
         for byte in text:
             if self.mode in ("string", "name"):
                 yield from self._in_string(byte)
@@ -75,9 +81,9 @@ class Outline:
             elif self.mode == "word":
                 yield self._complete()
                 if byte not in BLANKS:
-                    self._structure(byte)
+                    yield from self._structure(byte)
             elif byte not in BLANKS:
-                self._structure(byte)
+                yield from self._structure(byte)
 
     def _in_string(self, byte: int) -> Iterator[Written]:
         self.partial.append(byte)
@@ -99,12 +105,14 @@ class Outline:
         self.mode = "after"
         return written
 
-    def _structure(self, byte: int) -> None:
+    def _structure(self, byte: int) -> Iterator[Written]:
         """A byte between scalars."""
         inside = self.frames[-1] if self.frames else None
         if byte in b"]}":
             if self.frames:
                 self.frames.pop()
+                if (self.mode, inside) in (("key", ""), ("value", 0)):
+                    yield Written(tuple(self.frames), "{}" if byte == 0x7D else "[]")
             self.mode = "after"
         elif byte == 0x2C:
             if isinstance(inside, int):

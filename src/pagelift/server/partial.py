@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from pagelift.core import Json
-
-BLANKS = " \t\n\r"
+from pagelift.decoding.outline import Outline
+from pagelift.schema.keywords import join
 
 
 class PartialJson:
@@ -17,72 +16,16 @@ class PartialJson:
     """
 
     def __init__(self) -> None:
-        self._path: list[list[Any]] = []  # per open container: its kind, its key or index, whether it has entries
-        self._token = ""  # a string, number or word that has begun
-        self._in_string = self._escaped = False
-        self._is_key = False
+        self._outline = Outline()
         self._broken = False
 
     def put(self, text: str) -> list[tuple[str, Json]]:
         """The values that `text` completes, in order."""
         found: list[tuple[str, Json]] = []
-        for char in text:
-            if self._broken:
-                break
+        for written in self._outline.feed(text.encode()) if not self._broken else ():
             try:
-                self._step(char, found)
-            except (ValueError, IndexError):
+                found.append((join("", *written.place), json.loads(written.text)))
+            except ValueError:
                 self._broken = True
+                break
         return found
-
-    def _step(self, char: str, found: list[tuple[str, Json]]) -> None:
-        if self._in_string:
-            self._token += char
-            if self._escaped:
-                self._escaped = False
-            elif char == "\\":
-                self._escaped = True
-            elif char == '"':
-                self._in_string = False
-                self._end_of_string(found)
-            return
-        if self._token and (char in ",]}" or char in BLANKS):
-            self._give(json.loads(self._token), found)
-            self._token = ""
-        if char == '"':
-            self._is_key = bool(self._path) and self._path[-1][0] == "{" and self._path[-1][1] is None
-            self._in_string, self._token = True, char
-        elif char in "{[":
-            self._open(char)
-        elif char in "}]":
-            kind, _, has_entries = self._path.pop()
-            if not has_entries:
-                self._give({} if kind == "{" else [], found)
-        elif char == ",":
-            self._next_entry()
-        elif char not in BLANKS and char != ":":
-            self._token += char
-
-    def _open(self, kind: str) -> None:
-        if self._path:
-            self._path[-1][2] = True
-        self._path.append([kind, None if kind == "{" else 0, False])
-
-    def _next_entry(self) -> None:
-        top = self._path[-1]
-        top[1] = None if top[0] == "{" else top[1] + 1
-
-    def _end_of_string(self, found: list[tuple[str, Json]]) -> None:
-        value = json.loads(self._token)
-        self._token = ""
-        if self._is_key:
-            self._path[-1][1] = value
-            self._path[-1][2] = True
-        else:
-            self._give(value, found)
-
-    def _give(self, value: Json, found: list[tuple[str, Json]]) -> None:
-        if self._path:
-            self._path[-1][2] = True
-        pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for _, step, _ in self._path)
-        found.append((pointer, value))
