@@ -28,13 +28,15 @@ inline TileConfig packed_config(int64_t rows, int64_t chunk) {
 // The codes of a tile's groups as bytes, in the layout of a tile register.
 template <int Bits>
 PAGELIFT_INLINE void unpack_groups_of(const TileShape& shape, const uint8_t* tile, int64_t count, uint8_t* y) {
-  for (int64_t g = 0; g < count; ++g, tile += shape.group_bytes)
+  for (int64_t g = 0; g < count; ++g, tile += shape.group_bytes) {
+    ask_ahead(tile, shape.group_bytes);
     for (int64_t k = 0; k < shape.group; k += kTileStep, y += kTileStep * kTileColumns)
 #pragma GCC unroll 8
       for (int v = 0; v < 8; ++v) {
         const U codes = codes_of<Bits>(tile + k * kTileColumns * Bits / 8, v);
         memcpy(y + v * kTileVector, &codes, sizeof codes);
       }
+  }
 }
 
 // Groups of a tile as bytes, groups of a block of rows of x, and what scales their products.

@@ -23,6 +23,11 @@ PAGELIFT_INLINE U codes_of(const uint8_t* step, int v) {
   if constexpr (Bits == 6) return codes_of<4>(step, v) | pick(plane(4 + v / 4), v % 4 * 2 - 4, 0x30303030u);
 }
 
+// Ask memory for the weights 4 KiB behind these: it answers later than a step's sums take.
+PAGELIFT_INLINE void ask_ahead(const uint8_t* weights, int64_t count) {
+  for (int64_t i = 0; i < count; i += kTileVector) __builtin_prefetch(weights + 4096 + i);
+}
+
 // W floats of any type.
 PAGELIFT_INLINE F widen(const uint8_t* p, Float type) {
   if (type == Float::bf16) return widen_bf16(load_as<H>(p));

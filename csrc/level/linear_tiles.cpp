@@ -19,6 +19,7 @@ void dot_rows(const TileJob& job, const TileShape& shape, const uint8_t* tile, i
   const float* sums = job.x.sums + block * kTileRows * groups + first;
   F acc[R][kParts] = {};
   for (int64_t g = 0; g < groups; ++g, tile += shape.group_bytes) {
+    ask_ahead(tile, shape.group_bytes);
     I dots[R][kParts] = {};
     for (int64_t k = 0; k < shape.group; k += kTileStep) {
       const uint8_t* x = codes + (g * shape.group + k) / chunk * rows * chunk + k % chunk;
