@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from extract.reader import FakePage, Reader
 from extract.test_long_work import SCHEMA
-from pagelift import ConfigError
+from pagelift import ConfigError, EngineError
 from pagelift.core import Box, Budget, Field, PageContent
 from pagelift.extract.evidence_tree import Rows, grow, unfold
 from pagelift.extract.fields import empty_pointers, field_groups, missing, restrict, weight
@@ -83,7 +83,7 @@ def test_windows_cover_all_pages_within_the_limit(sizes: list[int], limit: int, 
             assert sum(sizes[after[0] - 1 : before[-1] + 2]) > limit
 
 
-@given(st.integers(1, 30), st.integers(1, 400), st.integers(1, 3000), st.none() | st.integers(1, 5000))
+@given(st.integers(1, 30), st.integers(1, 400), st.integers(1, 3000), st.none() | st.integers(11, 5000))
 def test_plans_are_told_and_their_numbers_hold(pages: int, prompt_tokens: int, answer_tokens: int, context: int | None) -> None:
     seen = [SeenPage(FakePage(number, PageContent(number, 600, 800))) for number in range(1, pages + 1)]
     budget = Budget(prompt_tokens=prompt_tokens, answer_tokens=answer_tokens, fields=4)
@@ -114,6 +114,12 @@ def test_a_wide_schema_is_divided_further_where_its_prompt_would_fill_the_contex
     assert len(whole.groups) == 1
     assert len(tight.groups) > 1
     assert sorted(path for group in tight.groups for path in group) == sorted((name,) for name in schema.original["properties"])
+
+
+def test_a_schema_that_fills_the_context_is_told() -> None:
+    pages = [SeenPage(FakePage(1, PageContent(1, 600, 800)))]
+    with pytest.raises(EngineError, match=r"10 tokens without any page.* smaller schema"):
+        make_plan(pages, SCHEMA, Reader(None, context=10), Budget())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

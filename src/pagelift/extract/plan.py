@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pagelift.core import Budget, Json
+from pagelift.core import Budget, EngineError, Json
 from pagelift.extract.fields import Group, field_groups, restrict
 from pagelift.extract.questions import Asker, Question, SeenPage
 from pagelift.schema import Schema
@@ -50,12 +50,19 @@ class Plan:
 
 
 def make_plan(pages: Sequence[SeenPage], schema: Schema, asker: Asker, budget: Budget) -> Plan:
-    """The smallest number of questions whose prompts stay within the budget; a page that is too large alone is asked alone."""
+    """The smallest number of questions whose prompts stay within the budget; a page that is too large alone is asked alone.
+
+    Raises EngineError when a part of the schema that cannot be divided fills the model's context.
+    """
     limit = budget.prompt_tokens
     if asker.context is not None:
         limit = max(1, min(limit, asker.context - budget.answer_tokens if asker.context > 2 * budget.answer_tokens else asker.context // 2))
     sizes = [asker.page_tokens(page) for page in pages]
     groups, text = _fitting_groups(schema, asker, budget.fields, max(limit - max(sizes), limit // 2), len(pages))
+    if asker.context is not None and text >= asker.context:
+        raise EngineError(
+            f"the prompt takes {text} tokens without any page, and the model's context is {asker.context}; give a smaller schema"
+        )
     windows = page_windows(sizes, max(1, limit - text), budget.overlap_pages)
     tokens = tuple(text + sum(sizes[k] for k in window) for window in windows)
     return Plan(tuple(pages), schema, tuple(windows), tuple(groups), tokens, limit)
