@@ -29,11 +29,6 @@ class Plan:
     tokens: tuple[int, ...]
     limit: int
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether everything is asked at once."""
-        return len(self.windows) == 1 and len(self.groups) == 1
-
     def question(self, window: Window, group: Group) -> Question:
         count = len(self.pages) if len(self.windows) > 1 else None
         return Question(restrict(self.schema, group), tuple(self.pages[k] for k in window), count)

@@ -32,8 +32,6 @@ log = logging.getLogger(__name__)
 TOKEN_SIDE_PX = 32
 """A picture token of the Qwen3.5 family stands for so many pixels squared."""
 CHARACTERS_PER_TOKEN = 3
-TOO_LONG = ("context length", "maximum context", "context size", "max_model_len", "too many tokens", "prompt is too long")
-"""How servers say that a prompt does not fit."""
 
 
 class RemoteEngine:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 CONSTRAINTS = ("json_schema", "structured_outputs", "guided_json", "json_object", "none")
 """Ways to hold a server to the schema, strongest and most widely understood first: OpenAI's response_format, vLLM's own fields (new
 and old), any JSON object, nothing."""
-_PLAIN = frozenset(("type", "properties", "required", "additionalProperties", *kw.ANNOTATIONS, *kw.DEFINITIONS))
-"""Keywords of objects whose properties can all be required without changing what they mean."""
 _THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.S)
 _FENCE = re.compile(r"\s*```[a-zA-Z]*[ \t]*\n?")
 _FENCE_END = re.compile(r"\s*```\s*$")
