@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
@@ -15,6 +16,10 @@ from reportlab.pdfgen.canvas import Canvas
 _HOME = tempfile.TemporaryDirectory(prefix="pagelift-tests-")
 os.environ.update(HF_HOME=_HOME.name, HF_HUB_OFFLINE="1", XDG_CONFIG_HOME=_HOME.name)
 os.environ.pop("PAGELIFT_MODEL", None)
+
+# A machine that others use at the same time is no reason for a test to fail.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 
 def make_pdf(*pages: list[str]) -> bytes:

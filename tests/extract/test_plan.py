@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from extract.reader import FakePage, Reader
@@ -35,7 +35,6 @@ def objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = objects(st.recursive(LEAF, objects, max_leaves=20))
 
 
-@settings(deadline=None)
 @given(SCHEMAS, st.integers(1, 12))
 def test_groups_ask_for_everything_once(original: Any, most: int) -> None:
     schema = Schema.load(original)
