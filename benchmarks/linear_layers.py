@@ -1,4 +1,4 @@
-"""Linear layers of the cpu backend against the limits of the machine: `python benchmarks/kernels.py [--json] [--shape OUT IN]`.
+"""Linear layers of the cpu backend against the limits of the machine: `python benchmarks/linear_layers.py [--json] [--shape OUT IN]`.
 
 For every width and number of rows: the time of a layer, the weights read per second as a share of the measured bandwidth, and the
 operations per second as a share of the measured speed of the same type. Layers take turns, so that their weights come from memory.

@@ -8,7 +8,7 @@ pytest.importorskip("pagelift.backends.cpu")
 
 
 def test_every_kind_is_timed(scripts) -> None:
-    kernels = scripts("kernels")
-    timings = list(kernels.measure((64, 256), 2, 0.0))
-    assert {(t.kind, t.rows) for t in timings} == {(kind, rows) for kind in kernels.KINDS for rows in kernels.ROWS}
+    linear_layers = scripts("linear_layers")
+    timings = list(linear_layers.measure((64, 256), 2, 0.0))
+    assert {(t.kind, t.rows) for t in timings} == {(kind, rows) for kind in linear_layers.KINDS for rows in linear_layers.ROWS}
     assert all(t.ms > 0 and t.gbs > 0 and t.matmul_share > 0 for t in timings)
