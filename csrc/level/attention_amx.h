@@ -3,9 +3,8 @@
 #pragma once
 
 #include "kernels.h"
-#include "level/simd.h"
-//
 #include "level/amx.h"
+#include "level/simd.h"
 
 namespace pagelift::PAGELIFT_NAMESPACE {
 
