@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import FrameType
 from typing import TextIO, TypeAlias
 
 from pagelift.commands import ExitCode, say
@@ -111,7 +113,8 @@ def run(job: Job) -> ExitCode:
         make_folder(folder)
     tally = Tally()
     try:
-        _work(job, extractor, documents, tally)
+        with _noted_interrupt() as interrupted:
+            _work(job, extractor, documents, tally, interrupted)
     except BrokenPipeError:
         _drop_output()
         return ExitCode.OUTPUT_CLOSED
@@ -131,7 +134,26 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes at the end
 
 
-def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tally) -> None:
+@contextlib.contextmanager
+def _noted_interrupt() -> Iterator[threading.Event]:
+    """Set when the user interrupts: the exception alone is lost where it is raised inside a callback of the interpreter."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield interrupted
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tally, interrupted: threading.Event) -> None:
     assert extractor.schema is not None
     with (
         contextlib.closing(_sink(job, extractor.schema)) as sink,
@@ -148,6 +170,8 @@ def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tal
             for note in notes:
                 say(note)
             advance()
+            if interrupted.is_set():
+                raise KeyboardInterrupt
 
 
 def _sink(job: Job, schema: Schema) -> Sink:
