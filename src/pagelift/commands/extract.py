@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -18,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import FrameType
 from typing import TextIO, TypeAlias
 
 from pagelift.commands import ExitCode, say
 from pagelift.commands.inputs import STDIN, Input, find_inputs, is_batch
+from pagelift.commands.interrupts import Interrupts
 from pagelift.commands.sinks import ArraySink, CsvSink, Failure, FolderSink, Format, JsonSink, LinesSink, Sink
 from pagelift.commands.tables import Table
 from pagelift.core import Budget, ConfigError, DocumentError, Extraction, InvalidOutput, Limits, PageliftError
@@ -113,8 +112,8 @@ def run(job: Job) -> ExitCode:
         make_folder(folder)
     tally = Tally()
     try:
-        with _noted_interrupt() as interrupted:
-            _work(job, extractor, documents, tally, interrupted)
+        with Interrupts() as interrupts:
+            _work(job, extractor, documents, tally, interrupts)
     except BrokenPipeError:
         _drop_output()
         return ExitCode.OUTPUT_CLOSED
@@ -134,30 +133,11 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes at the end
 
 
-@contextlib.contextmanager
-def _noted_interrupt() -> Iterator[threading.Event]:
-    """Set when the user interrupts: the exception alone is lost where it is raised inside a callback of the interpreter."""
-    interrupted = threading.Event()
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield interrupted
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        interrupted.set()
-        signal.default_int_handler(number, frame)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tally, interrupted: threading.Event) -> None:
+def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tally, interrupts: Interrupts) -> None:
     assert extractor.schema is not None
     with (
         contextlib.closing(_sink(job, extractor.schema)) as sink,
-        contextlib.closing(_outcomes(job, extractor, documents)) as outcomes,
+        contextlib.closing(_outcomes(job, extractor, documents, interrupts)) as outcomes,
         _progress(len(documents), job.out is not None) as advance,
     ):
         for document, (outcome, notes) in zip(documents, outcomes, strict=True):
@@ -170,8 +150,7 @@ def _work(job: Job, extractor: Extractor, documents: Sequence[Input], tally: Tal
             for note in notes:
                 say(note)
             advance()
-            if interrupted.is_set():
-                raise KeyboardInterrupt
+            interrupts.check()
 
 
 def _sink(job: Job, schema: Schema) -> Sink:
@@ -192,14 +171,14 @@ Outcome: TypeAlias = tuple[Extraction | Failure, list[str]]
 """What became of a document, and what to tell the user about it."""
 
 
-def _outcomes(job: Job, extractor: Extractor, documents: Sequence[Input]) -> Generator[Outcome, None, None]:
+def _outcomes(job: Job, extractor: Extractor, documents: Sequence[Input], interrupts: Interrupts) -> Generator[Outcome, None, None]:
     """The outcome of every document, in order; at most a few more than `jobs` are worked on or waiting to be written."""
     todo = iter(documents)
     several = min(job.jobs, len(documents)) > 1 and not any(document.source == STDIN for document in documents)
     if several and extractor.engine.name in ASKING:
         yield from _threaded_outcomes(job, extractor, todo)
     elif several:
-        yield from _parallel_outcomes(job, todo)  # leaves documents over only if a process was lost
+        yield from _parallel_outcomes(job, todo, interrupts)  # leaves documents over only if a process was lost
     for document in todo:
         yield _extract(job, extractor, document)
 
@@ -209,7 +188,7 @@ def _threaded_outcomes(job: Job, extractor: Extractor, todo: Iterator[Input]) ->
     yield from side_by_side((partial(_extract, job, extractor, document) for document in todo), job.jobs)
 
 
-def _parallel_outcomes(job: Job, todo: Iterator[Input]) -> Generator[Outcome, None, None]:
+def _parallel_outcomes(job: Job, todo: Iterator[Input], interrupts: Interrupts) -> Generator[Outcome, None, None]:
     """Outcomes from several processes, since engines are bound by the processor."""
     pool = ProcessPoolExecutor(job.jobs, initializer=_start_process, initargs=(job,))
     ahead: deque[Input] = deque()
@@ -218,7 +197,8 @@ def _parallel_outcomes(job: Job, todo: Iterator[Input]) -> Generator[Outcome, No
         while True:
             for document in islice(todo, 2 * job.jobs - len(ahead)):
                 ahead.append(document)  # before the attempt, which fails when a process is lost
-                futures.append(pool.submit(_extract_in_process, document))
+                with interrupts.held():  # or a process that is being started would be known to nobody
+                    futures.append(pool.submit(_extract_in_process, document))
             if not ahead:
                 return
             outcome = futures.popleft().result()
