@@ -275,7 +275,13 @@ def test_interrupting_leaves_what_is_done(folder: Path, pdf: Callable[..., bytes
     for k in range(400):
         (folder / f"in/n{k:03}.pdf").write_bytes(pdf([f"Number {k}"]))
     command = [*COMMAND, "extract", "in", "--schema", json.dumps(SCHEMA), "--jobs", "2"]
-    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    started = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - background jobs of a shell inherit that it is ignored
+    )
     assert started.stdout
     assert started.stderr
     first = started.stdout.readline()

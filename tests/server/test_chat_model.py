@@ -181,14 +181,17 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def test_a_lost_client_ends_the_generation(endless: Running) -> None:
+def test_a_lost_client_ends_the_generation(endless: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = endless.service.catalog.default.loaded
     assert loaded
+    forward = loaded.model.forward
+    monkeypatch.setattr(loaded.model, "forward", lambda step: time.sleep(0.005) or forward(step))  # or all is written before it is lost
     stream = endless.openai().chat.completions.create(model="scripted", messages=HELLO, stream=True)  # type: ignore[call-overload]
     next(iter(stream))
     stream.close()
     until(lambda: loaded.service.load().active == 0 and endless.service.models.running == 0)
-    assert 'pagelift_answers_total{finish_reason="cancelled",model="scripted"} 1.0' in endless.http().get("/metrics").text
+    cancelled = 'pagelift_answers_total{finish_reason="cancelled",model="scripted"} 1.0'
+    until(lambda: cancelled in endless.http().get("/metrics").text)
 
 
 def test_many_clients_at_once_get_what_each_would_get_alone(endless: Running) -> None:

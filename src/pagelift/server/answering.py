@@ -219,6 +219,7 @@ class _Writer:
                     generation.cancel()
                     break
         finally:
+            generation.cancel()  # an answer that has ended stays as it is
             service.metrics.answered(self._question.served.id, self._reason(generation), generation.metadata)
         signal.check()
         rest = self._stop.finish()
