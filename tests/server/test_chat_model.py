@@ -17,7 +17,7 @@ from PIL import Image
 from pagelift.extract.vlm import VlmEngine
 from pagelift.server.settings import ServerSettings, ServiceLimits
 from runtime.scripted import scripted
-from server.running import Running, ask, file_part, json_schema, running
+from server.running import Running, ask, file_part, json_schema, running, until
 
 SAID = "The total is 5 EUR."
 HELLO: list[Any] = [{"role": "user", "content": "Hi"}]
@@ -172,13 +172,6 @@ def test_messages_that_the_model_cannot_take_are_a_400(chat: Any, messages: Any,
 def test_variables_of_the_template(chat: Any) -> None:
     answer = chat.create(model="scripted", messages=HELLO, extra_body={"chat_template_kwargs": {"enable_thinking": False}})
     assert answer.choices[0].message.content == SAID
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_lost_client_ends_the_generation(endless: Running, monkeypatch: pytest.MonkeyPatch) -> None:

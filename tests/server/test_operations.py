@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ import pytest
 from pagelift.core import Limits, Proposal
 from pagelift.server.logs import JsonFormatter
 from pagelift.server.settings import Access, Address, ServerSettings, ServiceLimits
-from server.running import DATA, LINES, SCHEMA, Running, ask, running
+from server.running import DATA, LINES, SCHEMA, Running, ask, running, until
 
 
 class Gate:
@@ -60,13 +59,6 @@ def gated(limits: ServiceLimits, **more: Any) -> Iterator[tuple[Running, Gate]]:
 
 def fields() -> dict[str, str]:
     return {"schema": json.dumps(SCHEMA)}
-
-
-def until(condition: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.005)
 
 
 def test_a_key_is_asked_for(invoice: bytes) -> None:
