@@ -317,12 +317,15 @@ def test_a_value_that_no_grammar_can_forbid_is_asked_for_again(pdf: Callable[...
         "then": {"properties": {"zip": {"pattern": "^[0-9]{5}$"}}},
     }
     said = '{"country": "US", "zip": "Bonn", "city": "Bonn"}'
-    result = Extractor(schema, VlmEngine(speaking(said)), budget=Budget(answer_tokens=200)).extract(pdf(["Bonn US"]))
+    engine, told = VlmEngine(speaking(said)), list[tuple[str, Any]]()
+    engine.tell = lambda one: told.append((one.pointer, one.value))
+    result = Extractor(schema, engine, budget=Budget(answer_tokens=200)).extract(pdf(["Bonn US"]))
     assert Schema.load(schema).is_valid(result.data)
     assert (result.data["country"], result.data["city"]) == ("US", "Bonn")
     assert result.fields["/city"].confidence > 0.5
     zip_code = result.data["zip"]
     assert zip_code is None or len(zip_code) == 5
+    assert told == [("/country", "US"), ("/zip", "Bonn"), ("/city", "Bonn"), ("/zip", zip_code)]  # and none under a pointer of its own
     assert result.metadata.get("regenerated") == ["/zip"] or any("/zip" in warning for warning in result.warnings)
 
 
@@ -377,8 +380,11 @@ def test_an_answer_that_meets_its_limit_is_continued_by_the_engine(pdf: Callable
     loaded = speaking(by_pages)
     said = by_pages("")
     limit = len(loaded.tokenizer.encode(said[: said.index("Saw") + 1]))
-    result = Extractor(LONG, VlmEngine(loaded), budget=Budget(answer_tokens=limit + 4)).extract(document)
+    engine, told = VlmEngine(loaded), dict[str, Any]()
+    engine.tell = lambda one: told.update({one.pointer: one.value})
+    result = Extractor(LONG, engine, budget=Budget(answer_tokens=limit + 4)).extract(document)
     assert result.data == json.loads(said)
+    assert told == {pointer: field.value for pointer, field in result.fields.items()}
     assert result.metadata["plan"]["answers"] > 1
     assert "truncated" not in result.metadata
 

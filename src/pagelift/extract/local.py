@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,14 @@ from pagelift.extract.fields import field_groups, restrict
 from pagelift.extract.prompts import extraction_prompt, part_notes
 from pagelift.extract.questions import Question, Reply, SeenPage
 from pagelift.extract.regenerate import corrected
+from pagelift.extract.telling import Tell, Teller, Told
 from pagelift.extract.words_prompt import page_pieces, words_prompt
 from pagelift.layout import extract_pages
 from pagelift.models.pictures import picture_size
 from pagelift.schema import Schema
 
 if TYPE_CHECKING:
-    from pagelift.runtime import LoadedModel
+    from pagelift.runtime import LoadedModel, Piece
 
 SPARE_ROWS, SPARE_CHARACTERS = 16, 256
 """What an answer may have more than the words of the pages account for, since recognition misses some."""
@@ -32,15 +33,17 @@ class LocalAsker:
     """Asks a loaded model, one question after the other; the grammar of the schema is always on.
 
     template: None for the prompt with the words of the pages. answer_tokens: the longest answer. style: how its JSON is laid out.
+    tell: called with every value as the model writes it.
     """
 
     concurrency = 1
 
-    def __init__(self, model: LoadedModel, template: str | None, answer_tokens: int, style: JsonStyle) -> None:
+    def __init__(self, model: LoadedModel, template: str | None, answer_tokens: int, style: JsonStyle, tell: Tell | None = None) -> None:
         self._model = model
         self._template = template
         self._sampling = Sampling(max_tokens=answer_tokens)
         self._style = style
+        self._tell = tell or _nothing
 
     @property
     def context(self) -> int:
@@ -85,17 +88,32 @@ class LocalAsker:
             grammar = compiling.result()
         waited_s = time.perf_counter() - start
         answer = self._model.stream(prompt, self._sampling, constraint=grammar.constraint(), hints=hints)
-        pieces = tuple((piece.text, None if piece.token.forced else piece.token.logprob) for piece in answer if piece.token)
+        teller = Teller(self._tell, question)
+        pieces = tuple((piece.text, None if piece.token.forced else piece.token.logprob) for piece in _told(answer, teller) if piece.token)
         if answer.finish_reason == "cancelled":
             raise EngineError(f"{self._model.name} was closed before its answer was complete")
         metadata: dict[str, Json] = {**answer.metadata, "grammar_wait_s": round(waited_s, 4)}
         if grammar.compiled.notes:
             metadata["grammar_notes"] = list(grammar.compiled.notes)
         reply = Reply(answer.text, answer.finish_reason == "length", pieces, metadata)
-        return corrected(reply, grammar, self._model, prompt, self._sampling)
+        settled = corrected(reply, grammar, self._model, prompt, self._sampling)
+        if settled.text != reply.text:
+            teller.settle(settled.text)
+        return settled
 
     def _grammar(self, question: Question) -> Grammar:
         return compile_grammar(question.schema, self._model.vocabulary, self._style, answer_limits(question.pages))
+
+
+def _told(answer: Iterable[Piece], teller: Teller) -> Iterator[Piece]:
+    """The pieces of an answer, whose values are told as they pass."""
+    for piece in answer:
+        teller.put(piece.text)
+        yield piece
+
+
+def _nothing(_: Told) -> None:
+    pass
 
 
 def answer_limits(pages: Sequence[SeenPage]) -> GrammarLimits:

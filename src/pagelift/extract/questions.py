@@ -59,12 +59,14 @@ class Question:
 
     schema: of the answer. pages: in order. page_count: of the whole document, when `pages` are a part of it.
     after: by JSON Pointer of a list, the last of its entries that are known already; the answer is to go on behind them.
+    offsets: by the same pointer, how many are known in all.
     """
 
     schema: Schema
     pages: tuple[SeenPage, ...]
     page_count: int | None = None
     after: Mapping[str, Sequence[Json]] = field(default_factory=dict)
+    offsets: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

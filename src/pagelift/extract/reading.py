@@ -60,7 +60,7 @@ def read(question: Question, asker: Asker, budget: Budget) -> Reading:
 def _take(reading: Reading, question: Question, reply: Reply) -> Cut:
     """Add an answer to what is known."""
     cut = parse_cut(reply.text) if reply.truncated else Cut(parse_answer(reply.text), None, value_spans(reply.text))
-    offsets = {pointer: len(_list_at(reading.data, pointer)) for pointer in question.after}
+    offsets = question.offsets
     for pointer, offset in offsets.items():
         reading.joints.setdefault(pointer, []).append(offset)
     sure = confidences(cut.spans, reply.pieces) if reply.pieces else dict.fromkeys(cut.spans, UNKNOWN)
@@ -90,11 +90,11 @@ def _follow_up(reading: Reading, question: Question, cut: Cut) -> Question | Non
     known = _list_at(reading.data, pointer)[: int(reading.cut[len(names)])] if in_list else []
     for path in group:
         reading.data = _without(reading.data, path)
-    after = {}
+    after, offsets = {}, {}
     if known:
         reading.data = _joined(reading.data, _nested(names, known), {}, "")
-        after = {pointer: known[-SHOWN_ENTRIES:]}
-    return replace(question, schema=rest, after=after)
+        after, offsets = {pointer: known[-SHOWN_ENTRIES:]}, {pointer: len(known)}
+    return replace(question, schema=rest, after=after, offsets=offsets)
 
 
 def _leading_names(path: Sequence[Step]) -> tuple[str, ...]:

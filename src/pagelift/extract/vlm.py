@@ -16,6 +16,7 @@ from pagelift.extract.words_prompt import WORDS_PROMPT, wants_words
 if TYPE_CHECKING:
     from pagelift.decoding import JsonStyle
     from pagelift.extract.engines import ExtractOptions, ReadablePage
+    from pagelift.extract.telling import Tell
     from pagelift.runtime import LoadedModel
     from pagelift.schema import Schema
 
@@ -24,7 +25,8 @@ class VlmEngine:
     """Asks a local model for the whole document, or for parts of it where it is long; the answer is held to the schema's grammar.
 
     model: a loaded model, a checkpoint folder or the id of a cached model. prompt: a file with the prompt's text, {schema} in it.
-    style: how the model writes its JSON. Raises WeightsError, EngineError, ConfigError.
+    style: how the model writes its JSON. tell: if set, called with every value as the model writes it.
+    Raises WeightsError, EngineError, ConfigError.
     """
 
     name = "vlm"
@@ -45,12 +47,13 @@ class VlmEngine:
         if prompt is None and wants_words(self.model.name):
             self._template, self._wording = None, WORDS_PROMPT
         self._style = style or JsonStyle()
+        self.tell: Tell | None = None
 
     def extract(self, pages: Iterable[ReadablePage], schema: Schema, options: ExtractOptions) -> Proposal:
         """Values for all properties. Raises InvalidOutput, with the answer, when it is not JSON; EngineError, DocumentError."""
         from pagelift.extract.local import LocalAsker
 
-        asker = LocalAsker(self.model, self._template, options.budget.answer_tokens, self._style)
+        asker = LocalAsker(self.model, self._template, options.budget.answer_tokens, self._style, self.tell)
         asker.prepare(schema, options.budget.fields)  # while the pages are read
         proposal = extract_by_asking(pages, schema, asker, options.budget)
         metadata = {"model": self.model.name, "backend": self.model.backend, "wording": self._wording}

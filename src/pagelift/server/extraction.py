@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 from pagelift.core import Extraction, PageContent, Word
 from pagelift.documents.open import Page
 from pagelift.extract import Engine, Extractor
+from pagelift.extract.telling import Told
 from pagelift.extract.vlm import VlmEngine
 from pagelift.schema import Schema
 from pagelift.schema.schema import Nulls
 from pagelift.server.attachments import Attachment, Opened, Reading
 from pagelift.server.catalog import Served
-from pagelift.server.partial import PartialJson
 from pagelift.server.watching import WatchedModel
 from pagelift.server.work import Signal
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from pagelift.runtime import Generation, LoadedModel
 
 Happening = Mapping[str, Any]
-"""{"type": "pages", "done", "total"} after each page; {"type": "value", "pointer", "value"} when a model has written one."""
+"""{"type": "pages", "done", "total"} after each page; {"type": "value", "pointer", "value"} when a model has written one, with "pages" when
+it reads the document in parts."""
 Observe = Callable[[Happening], None]
 Finished = Callable[["Generation"], None]
 
@@ -70,19 +71,14 @@ def _watched_engine(engine: Engine, signal: Signal, observe: Observe, finished: 
     if not isinstance(engine, VlmEngine):
         return engine
     watched = copy.copy(engine)
-    watched.model = cast("LoadedModel", WatchedModel(engine.model, signal, lambda: _tell_values(observe), finished))
+    watched.model = cast("LoadedModel", WatchedModel(engine.model, signal, finished))
+    watched.tell = lambda told: observe(_happening(told))
     return watched
 
 
-def _tell_values(observe: Observe) -> Callable[[str], None]:
-    """Takes the text of one answer piece by piece."""
-    partial = PartialJson()
-
-    def put(text: str) -> None:
-        for pointer, value in partial.put(text):
-            observe({"type": "value", "pointer": pointer, "value": value})
-
-    return put
+def _happening(told: Told) -> Happening:
+    part = {} if told.pages is None else {"pages": list(told.pages)}
+    return {"type": "value", "pointer": told.pointer, "value": told.value, **part}
 
 
 class _Progress:

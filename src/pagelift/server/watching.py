@@ -1,4 +1,4 @@
-"""A loaded model whose answers can be watched and stopped from outside, for one request."""
+"""A loaded model whose answers can be counted and stopped from outside, for one request."""
 
 from __future__ import annotations
 
@@ -12,18 +12,11 @@ if TYPE_CHECKING:
 
 
 class WatchedModel:
-    """The model with `stream` watched; everything else is its own. listener: makes what is told the text of one answer."""
+    """The model with `stream` watched; everything else is its own. finished: told of every answer when it has ended."""
 
-    def __init__(
-        self,
-        loaded: LoadedModel,
-        signal: Signal,
-        listener: Callable[[], Callable[[str], None]],
-        finished: Callable[[Generation], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, loaded: LoadedModel, signal: Signal, finished: Callable[[Generation], None] = lambda _: None) -> None:
         self._loaded = loaded
         self._signal = signal
-        self._listener = listener
         self._finished = finished
 
     def __getattr__(self, name: str) -> Any:
@@ -31,16 +24,15 @@ class WatchedModel:
 
     def stream(self, *given: Any, **named: Any) -> WatchedGeneration:
         self._signal.check()
-        return WatchedGeneration(self._loaded.stream(*given, **named), self._signal, self._listener(), self._finished)
+        return WatchedGeneration(self._loaded.stream(*given, **named), self._signal, self._finished)
 
 
 class WatchedGeneration:
     """One answer. Iteration raises the reason of the signal once that is set."""
 
-    def __init__(self, generation: Generation, signal: Signal, tell: Callable[[str], None], finished: Callable[[Generation], None]) -> None:
+    def __init__(self, generation: Generation, signal: Signal, finished: Callable[[Generation], None]) -> None:
         self._generation = generation
         self._signal = signal
-        self._tell = tell
         self._finished = finished
         signal.when_set(generation.cancel)
 
@@ -51,7 +43,6 @@ class WatchedGeneration:
         try:
             for piece in self._generation:
                 self._signal.check()
-                self._tell(piece.text)
                 yield piece
         finally:
             self._finished(self._generation)
