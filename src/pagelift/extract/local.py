@@ -23,6 +23,7 @@ from pagelift.models.pictures import picture_size
 from pagelift.schema import Schema
 
 if TYPE_CHECKING:
+    from pagelift.models.prompt import Prompt
     from pagelift.runtime import LoadedModel, Piece
 
 SPARE_ROWS, SPARE_CHARACTERS = 16, 256
@@ -81,8 +82,8 @@ class LocalAsker:
     def ask(self, question: Question) -> Reply:
         """The answer. The grammar is compiled and drafts are made while the pages are drawn. Raises SchemaRefused, EngineError."""
         with ThreadPoolExecutor(1, thread_name_prefix="pagelift-grammar") as beside:
-            compiling = beside.submit(self._grammar, question)
-            prompt = self._model.prompt(self.prompt_text(question), [page.picture() for page in question.pages])
+            compiling = beside.submit(self.grammar, question)
+            prompt = self.prompt(question)
             hints = list(_hints(question))
             start = time.perf_counter()
             grammar = compiling.result()
@@ -101,7 +102,12 @@ class LocalAsker:
             teller.settle(settled.text)
         return settled
 
-    def _grammar(self, question: Question) -> Grammar:
+    def prompt(self, question: Question) -> Prompt:
+        """What the model is shown. Raises EngineError."""
+        return self._model.prompt(self.prompt_text(question), [page.picture() for page in question.pages])
+
+    def grammar(self, question: Question) -> Grammar:
+        """What the answer may look like. Raises SchemaRefused."""
         return compile_grammar(question.schema, self._model.vocabulary, self._style, answer_limits(question.pages))
 
 

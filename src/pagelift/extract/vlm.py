@@ -14,8 +14,10 @@ from pagelift.extract.settings import LocalModel, choose_model
 from pagelift.extract.words_prompt import WORDS_PROMPT, wants_words
 
 if TYPE_CHECKING:
+    from pagelift.core import Budget
     from pagelift.decoding import JsonStyle
     from pagelift.extract.engines import ExtractOptions, ReadablePage
+    from pagelift.extract.local import LocalAsker
     from pagelift.extract.telling import Tell
     from pagelift.runtime import LoadedModel
     from pagelift.schema import Schema
@@ -49,11 +51,15 @@ class VlmEngine:
         self._style = style or JsonStyle()
         self.tell: Tell | None = None
 
-    def extract(self, pages: Iterable[ReadablePage], schema: Schema, options: ExtractOptions) -> Proposal:
-        """Values for all properties. Raises InvalidOutput, with the answer, when it is not JSON; EngineError, DocumentError."""
+    def asker(self, budget: Budget) -> LocalAsker:
+        """What puts this engine's questions to the model."""
         from pagelift.extract.local import LocalAsker
 
-        asker = LocalAsker(self.model, self._template, options.budget.answer_tokens, self._style, self.tell)
+        return LocalAsker(self.model, self._template, budget.answer_tokens, self._style, self.tell)
+
+    def extract(self, pages: Iterable[ReadablePage], schema: Schema, options: ExtractOptions) -> Proposal:
+        """Values for all properties. Raises InvalidOutput, with the answer, when it is not JSON; EngineError, DocumentError."""
+        asker = self.asker(options.budget)
         asker.prepare(schema, options.budget.fields)  # while the pages are read
         proposal = extract_by_asking(pages, schema, asker, options.budget)
         metadata = {"model": self.model.name, "backend": self.model.backend, "wording": self._wording}

@@ -92,6 +92,23 @@ class Qwen35:
             raise EngineError(f"a sequence of {longest} tokens is longer than the model's context of {text.max_positions}")
 
 
+class OutputHead:
+    """The last norm and the output head of a checkpoint alone: logits of hidden rows that were computed before."""
+
+    def __init__(self, backend: Backend, config: ModelConfig, weights: WeightReader) -> None:
+        text = config.text
+        builder = LayerBuilder(backend, config, weights)
+        self.vocab_size = text.vocab_size
+        self._backend = backend
+        self._norm = builder.norm("text.norm", text.hidden_size)
+        self._head = builder.head(weights.embedding("text.embed_tokens", text.vocab_size, text.hidden_size))
+
+    def logits(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Logits (rows, vocabulary) of hidden rows (rows, hidden) before the last norm."""
+        rows = self._backend.logits(self._backend.from_numpy(hidden), self._norm, self._head, np.arange(len(hidden)))
+        return self._backend.to_numpy(rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Mlp:
     """SwiGLU: down(silu(gate(x)) * up(x)), with the norm before it."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pagelift.backends import Backend
 from pagelift.core.errors import WeightsError
-from pagelift.models.config import load_config
-from pagelift.models.step import Model
+from pagelift.models.config import ModelConfig, load_config
+from pagelift.models.step import Head, Model
 from pagelift.weights import WeightReader, load_checkpoint
 
 log = logging.getLogger(__name__)
@@ -19,18 +19,32 @@ ARCHITECTURES = {
     "qwen3_5": "pagelift.models.qwen3_5:Qwen35",
     "qwen3_5_text": "pagelift.models.qwen3_5:Qwen35",
 }
-"""model_type to `module:class`, imported when first asked for. The class takes (Backend, ModelConfig, WeightReader)."""
+"""model_type to `module:class`, imported when first asked for. The class takes (Backend, ModelConfig, WeightReader), and so does the
+class `OutputHead` of the same module."""
 
 
 def open_model(folder: Path, backend: Backend) -> Model:
     """Load a checkpoint folder onto a backend. Raises WeightsError when it is not complete, sound and supported."""
     config = load_config(folder)
-    if config.model_type not in ARCHITECTURES:
-        raise WeightsError(f"model type {config.model_type!r} is not supported; supported are {', '.join(ARCHITECTURES)}")
-    module, attribute = ARCHITECTURES[config.model_type].split(":")
+    module, attribute = _architecture(config)
     reader = WeightReader(load_checkpoint(folder), config.quantization)
     if config.vision and not reader.has("vision."):
         log.warning("%s describes a vision tower but holds none of its weights; it is used as a text-only model", folder)
         config = replace(config, vision=None)
     model: Model = getattr(import_module(module), attribute)(backend, config, reader)
     return model
+
+
+def open_head(folder: Path, backend: Backend) -> Head:
+    """Load the last norm and the output head of a checkpoint alone. Raises WeightsError as `open_model` does."""
+    config = load_config(folder)
+    module, _ = _architecture(config)
+    head: Head = import_module(module).OutputHead(backend, config, WeightReader(load_checkpoint(folder), config.quantization))
+    return head
+
+
+def _architecture(config: ModelConfig) -> tuple[str, str]:
+    if config.model_type not in ARCHITECTURES:
+        raise WeightsError(f"model type {config.model_type!r} is not supported; supported are {', '.join(ARCHITECTURES)}")
+    module, attribute = ARCHITECTURES[config.model_type].split(":")
+    return module, attribute

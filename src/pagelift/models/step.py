@@ -65,3 +65,13 @@ class Model(Protocol):
     def encode(self, patches: npt.NDArray[np.float32], grids: Sequence[Grid]) -> Array:
         """Features (tokens, hidden) of pictures, all one after the other, from their patches (patches, patch_features)."""
         ...
+
+
+class Head(Protocol):
+    """The output head of a model on a backend, without the model."""
+
+    vocab_size: int
+
+    def logits(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Logits (rows, vocabulary) of hidden rows (rows, hidden) before the last norm."""
+        ...

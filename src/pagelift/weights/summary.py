@@ -14,17 +14,26 @@ from pagelift.weights.reader import WeightReader
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """parameters: numbers the weights stand for. size: bytes of all tensors. formats: matrices by format, such as "4 bits / 64"."""
+    """parameters: numbers the weights stand for. size: bytes of all tensors. formats: matrices by format, such as "4 bits / 64".
+
+    text_parameters, text_size: without the vision tower, embeddings and output head included.
+    """
 
     layout: Layout
     tensors: int
     parameters: int
     size: int
     formats: Mapping[str, int]
+    text_parameters: int
+    text_size: int
 
     @property
     def bits_per_weight(self) -> float:
         return 8 * self.size / self.parameters
+
+    @property
+    def text_bits_per_weight(self) -> float:
+        return 8 * self.text_size / self.text_parameters
 
 
 def summarise(folder: Path, quantization: Mapping[str, Any]) -> Summary:
@@ -32,17 +41,21 @@ def summarise(folder: Path, quantization: Mapping[str, Any]) -> Summary:
     checkpoint = load_checkpoint(folder)
     reader = WeightReader(checkpoint, quantization)
     formats: Counter[str] = Counter()
-    parameters = size = 0
+    parameters: Counter[bool] = Counter()  # by whether they belong to the vision tower
+    size: Counter[bool] = Counter()
     for name, tensor in checkpoint.tensors.items():
-        size += tensor.array.nbytes
+        seeing = name.startswith("vision.")
+        size[seeing] += tensor.array.nbytes
         if name.endswith((".scales", ".biases")) and f"{name.rpartition('.')[0]}.scales" in checkpoint.tensors:
             continue
         module = name.removesuffix(".weight")
         if f"{module}.scales" in checkpoint.tensors:
             bits, group_size = reader.packing(module)
             formats[f"{bits} bits / {group_size}"] += 1
-            parameters += tensor.array.size * 32 // bits
+            parameters[seeing] += tensor.array.size * 32 // bits
         else:
             formats[tensor.dtype] += tensor.array.ndim == 2
-            parameters += tensor.array.size
-    return Summary(checkpoint.layout, len(checkpoint.tensors), parameters, size, {key: n for key, n in sorted(formats.items()) if n})
+            parameters[seeing] += tensor.array.size
+    counts = {key: n for key, n in sorted(formats.items()) if n}
+    totals = parameters.total(), size.total()
+    return Summary(checkpoint.layout, len(checkpoint.tensors), *totals, counts, parameters[False], size[False])
