@@ -61,10 +61,7 @@ class LocalAsker:
         threading.Thread(target=work, name="pagelift-grammar", daemon=True).start()
 
     def prompt_text(self, question: Question) -> str:
-        notes = part_notes([page.number for page in question.pages], question.page_count, question.after)
-        if self._template is None:
-            return "\n".join([words_prompt([page.content for page in question.pages], question.schema), *notes])
-        return extraction_prompt(question.schema.original, self._template, notes)
+        return question_text(question, self._template)
 
     def text_tokens(self, text: str) -> int:
         return len(self._model.tokenizer.encode(text))
@@ -120,6 +117,14 @@ def _told(answer: Iterable[Piece], teller: Teller) -> Iterator[Piece]:
 
 def _nothing(_: Told) -> None:
     pass
+
+
+def question_text(question: Question, template: str | None) -> str:
+    """The text of the user's turn. template: see `read_template`; None for the prompt with the words of the pages."""
+    notes = part_notes([page.number for page in question.pages], question.page_count, question.after)
+    if template is None:
+        return "\n".join([words_prompt([page.content for page in question.pages], question.schema), *notes])
+    return extraction_prompt(question.schema.original, template, notes)
 
 
 def answer_limits(pages: Sequence[SeenPage]) -> GrammarLimits:

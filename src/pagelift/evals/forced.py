@@ -1,0 +1,151 @@
+"""Documents with the right answer given to the model, token by token: what calibration and comparison of checkpoints look at.
+
+The prompt is the one that the engine `vlm` makes of the document; the answer is the true values in the style that its grammar writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pagelift.core import Json
+from pagelift.documents import open_document
+from pagelift.evals.cases import Case
+from pagelift.evals.synthetic import Place, Sample
+from pagelift.extract.engines import ReadablePage
+from pagelift.extract.local import question_text
+from pagelift.extract.prompts import read_template
+from pagelift.extract.questions import Question, SeenPage
+from pagelift.extract.words_prompt import wants_words
+from pagelift.models.config import load_config
+from pagelift.models.pictures import PictureProcessor
+from pagelift.models.positions import text_positions
+from pagelift.models.prompt import PlacedPicture, Prompt, PromptBuilder, user_turn
+from pagelift.schema import Schema
+from pagelift.weights import ChatTemplate, Tokenizer
+
+MAX_DECIMALS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """tokens: (T,) prompt and answer. positions: (3, T). answer: index of the first token of the answer, whose last one ends the turn.
+    values: (T,) whether a token belongs to a scalar of the answer, and is no punctuation of the JSON around it."""
+
+    id: str
+    tokens: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    pictures: tuple[PlacedPicture, ...]
+    answer: int
+    values: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def asked(self) -> npt.NDArray[np.int64]:
+        """The rows whose next token belongs to a value: those whose predictions are compared."""
+        return np.flatnonzero(self.values) - 1
+
+
+class Span(NamedTuple):
+    """A piece of an answer. value: it is a scalar."""
+
+    text: str
+    value: bool = False
+
+
+class Forcer:
+    """Makes `Forced` documents for the checkpoint in a folder. Raises WeightsError, ConfigError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config = load_config(folder)
+        self._tokenizer = Tokenizer.load(folder)
+        template = ChatTemplate.load(folder, self._tokenizer)
+        self._processor = PictureProcessor.load(folder, self.config.vision) if self.config.vision else None
+        self._prompts = PromptBuilder(self.config, self._tokenizer, template, self._processor)
+        self._template = None if wants_words(folder) else read_template()[0]
+
+    def sample(self, sample: Sample) -> Forced:
+        """A generated document, read as any other; numbers keep the digits that are printed."""
+        with open_document(sample.pdf, ocr="never") as document:
+            return self._forced(sample.id, tuple(document.pages()), sample.schema, answer_spans(sample.expected, sample.evidence))
+
+    def case(self, case: Case) -> Forced:
+        """A document of a folder."""
+        schema = Schema.load(case.schema)
+        with open_document(case.document) as document:
+            return self._forced(case.id, tuple(document.pages()), schema, answer_spans(schema.conform(case.truth()).data, {}))
+
+    def document(self, path: Path, schema: Schema, answer: Json) -> Forced:
+        """A document of a user. answer: what is taken for right."""
+        with open_document(path) as document:
+            return self._forced(path.stem, tuple(document.pages()), schema, answer_spans(schema.conform(answer).data, {}))
+
+    def text(self, identity: str, tokens: Sequence[int]) -> Forced:
+        """Plain text without a question; no token is a value."""
+        ids = np.array(tokens, np.int64)
+        return Forced(identity, ids, text_positions(0, len(ids)), (), len(ids), np.zeros(len(ids), bool))
+
+    def encode(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text)
+
+    def _forced(self, identity: str, pages: Sequence[ReadablePage], schema: Schema | dict[str, Json], spans: Iterator[Span]) -> Forced:
+        loaded = schema if isinstance(schema, Schema) else Schema.load(schema)
+        seen = tuple(SeenPage(page) for page in pages)
+        text = question_text(Question(loaded, seen), self._template)
+        pictures = [page.picture() for page in seen] if self._processor else []
+        prompt = self._prompts.build(user_turn(text, len(pictures)), pictures)
+        tokens, values = self._answer(list(spans))
+        return _joined(identity, prompt, tokens, values)
+
+    def _answer(self, spans: Sequence[Span]) -> tuple[list[int], list[bool]]:
+        """Tokens of an answer and the end of the turn, and which of them overlap a scalar."""
+        encoded = self._tokenizer.engine.encode("".join(span.text for span in spans), add_special_tokens=False)
+        inside: list[bool] = []
+        for span in spans:
+            inside += [span.value] * len(span.text)
+        values = [any(inside[begin:end]) for begin, end in encoded.offsets]
+        end = self._tokenizer.find("<|im_end|>")
+        stop = min(self._tokenizer.stop_tokens) if end is None else end
+        return [*encoded.ids, stop], [*values, False]
+
+
+def _joined(identity: str, prompt: Prompt, tokens: Sequence[int], values: Sequence[bool]) -> Forced:
+    positions = np.concatenate([prompt.positions, text_positions(prompt.next_position, len(tokens))], axis=1)
+    ids = np.concatenate([prompt.tokens, np.array(tokens, np.int64)])
+    mask = np.concatenate([np.zeros(len(prompt), bool), np.array(values, bool)])
+    return Forced(identity, ids, positions, prompt.pictures, len(prompt), mask)
+
+
+def answer_spans(value: Json, places: Mapping[str, Place], pointer: str = "") -> Iterator[Span]:
+    """An answer on one line in the style of `JsonStyle()`, in pieces. places: where values are printed, by JSON Pointer."""
+    if isinstance(value, dict):
+        yield Span("{")
+        for index, (key, inner) in enumerate(value.items()):
+            yield Span((", " if index else "") + json.dumps(key, ensure_ascii=False) + ": ")
+            yield from answer_spans(inner, places, f"{pointer}/{key}")
+        yield Span("}")
+    elif isinstance(value, list):
+        yield Span("[")
+        for index, inner in enumerate(value):
+            yield Span(", " if index else "")
+            yield from answer_spans(inner, places, f"{pointer}/{index}")
+        yield Span("]")
+    else:
+        yield Span(_scalar(value, places[pointer].raw if pointer in places else ""), True)
+
+
+def _scalar(value: Json, raw: str) -> str:
+    """A scalar as JSON; a number with as many decimals as its print `raw` has, as models are taught to copy it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return json.dumps(value, ensure_ascii=False)
+    printed = "".join(filter(str.isdigit, raw))
+    texts = (f"{value:.{decimals}f}" for decimals in range(MAX_DECIMALS))
+    return next((text for text in texts if text.replace(".", "").lstrip("-") == printed), json.dumps(value))
