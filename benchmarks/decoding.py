@@ -64,6 +64,9 @@ class Told:
     def new_cache(self) -> SequenceCache:
         return self._model.new_cache()
 
+    def cache_bytes(self, tokens: int, draft: int = 0) -> int:
+        return self._model.cache_bytes(tokens, draft)
+
     def encode(self, patches: np.ndarray, grids: Sequence[Grid]) -> Array:
         return self._model.encode(patches, grids)
 
@@ -91,6 +94,9 @@ class Weightless:
 
     def new_cache(self) -> SequenceCache:
         return SequenceCache([])
+
+    def cache_bytes(self, tokens: int, draft: int = 0) -> int:  # noqa: ARG002
+        return 0
 
     def encode(self, patches: np.ndarray, grids: Sequence[Grid]) -> Array:
         return np.zeros((len(patches) * sum(1 for _ in grids) // 4, 1), np.float32)

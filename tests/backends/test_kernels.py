@@ -234,6 +234,24 @@ def test_blocks_and_logits(backend: Backend, seed: int, rows: int, kind: str) ->
 
 
 @each_backend
+@few
+@given(lengths=st.lists(st.integers(1, 300), min_size=1, max_size=5), heads=st.sampled_from([(2, 1, 8), (4, 2, 40)]))
+def test_keys_and_values_take_no_more_than_the_backend_says(backend: Backend, lengths: list[int], heads: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(0)
+    made = attention_heads(backend, rng, heads)
+    sequences = Sequences.of_kv(backend, made, 1)
+    (cache,) = sequences.caches
+    for length in lengths:
+        batch = sequences.batch([length])
+        q, k, v = (backend.from_numpy(normal(rng, length, n, heads[2])) for n in (heads[0], heads[1], heads[1]))
+        backend.evaluate(backend.attention(q, k, v, batch, batch.layer_caches(0)))
+        sequences.close(batch)
+        most = backend.kv_bytes(made, cache.length)
+        assert cache.nbytes <= most
+        assert most < 4 * cache.nbytes  # a promise that is much too large keeps others waiting
+
+
+@each_backend
 def test_a_draft_must_be_decided_and_can_be_decided_once(backend: Backend) -> None:
     rng = np.random.default_rng(0)
     net, heads = delta_net(backend, rng), attention_heads(backend, rng)
@@ -247,12 +265,14 @@ def test_a_draft_must_be_decided_and_can_be_decided_once(backend: Backend) -> No
     backend.attention(q, k, v, batch, kv)
     sequences.close(batch)
     before = cache.nbytes
+    assert cache.layers[0].nbytes <= backend.state_bytes(net, draft=2) <= 4 * cache.layers[0].nbytes
     for forbidden in (lambda: sequences.batch([1]), cache.copy, cache.layers[0].copy, lambda: cache.keep(3), lambda: cache.keep(-1)):
         with pytest.raises(EngineError):
             forbidden()
     cache.keep(1)
     assert cache.layers[1].length == cache.length == 1
     assert 0 < cache.nbytes < before
+    assert cache.layers[0].nbytes <= backend.state_bytes(net) < backend.state_bytes(net, draft=2)
     for layer in cache.layers:
         with pytest.raises(EngineError):
             layer.keep(2, 2)

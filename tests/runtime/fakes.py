@@ -58,6 +58,9 @@ class FakeModel:
     def new_cache(self) -> SequenceCache:
         return SequenceCache([Memory()])
 
+    def cache_bytes(self, tokens: int, draft: int = 0) -> int:  # noqa: ARG002
+        return 8 * tokens
+
     def forward(self, step: Step) -> Array:
         self.steps.append(step)
         self._past: list[tuple[list[int], int]] = []

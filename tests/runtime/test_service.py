@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pagelift.backends import Array
+from pagelift.backends import Array, installed_backends
 from pagelift.core.errors import ConfigError, EngineError
 from pagelift.decoding import Allowed, Sampling
 from pagelift.models import Step, load_config, text_positions
 from pagelift.models.prompt import Prompt, PromptBuilder
-from pagelift.runtime import LoadedModel, RuntimeSettings, service
-from pagelift.runtime.settings import cache_bytes
+from pagelift.runtime import LoadedModel, RuntimeSettings, load_model, service
 from pagelift.weights import ChatTemplate, Tokenizer
 from runtime.fakes import FOLDER, FakeModel, Guided, Next
 from runtime.fakes import hashed as random_logits
@@ -195,8 +194,8 @@ def test_a_page_that_says_how_answers_end_does_not_end_one() -> None:
 
 
 def test_requests_wait_when_memory_is_used_up() -> None:
-    size = cache_bytes(CONFIG, 2 + 20)
     model = SlowModel(hashed(VOCABULARY))
+    size = model.cache_bytes(2 + 20)
     together = loaded(model, cache_bytes=2 * size)
     generations = [together.stream(prompt([1, k]), Sampling(max_tokens=20)) for k in range(5)]
     huge = together.stream(prompt([1, 9]), Sampling(max_tokens=500))
@@ -207,6 +206,17 @@ def test_requests_wait_when_memory_is_used_up() -> None:
     assert max(step.batch.rows for step in model.steps if step.batch.rows) <= 4
     assert together.service.load().reserved_bytes == 0
     assert generations[4].metadata["queue_s"] > 0
+
+
+@pytest.mark.parametrize("backend", [name for name in ("reference", "cpu", "mlx") if name in installed_backends()])
+def test_a_request_takes_no_more_memory_than_it_waits_for(backend: str) -> None:
+    model = load_model(FOLDER, backend)
+    for hints in ([], ["abcabcabc" * 20]):
+        generation = model.stream(model.prompt("abcabcabc" * 20), Sampling(max_tokens=200), hints=hints)
+        list(generation)
+        taken, promised = generation.metadata["cache_bytes"], generation._ticket.size
+        assert promised / 4 < taken <= promised
+    assert model.service.load().passes > 2
 
 
 def test_the_thread_ends_when_there_is_nothing_to_do_and_the_model_can_go(monkeypatch: pytest.MonkeyPatch) -> None:

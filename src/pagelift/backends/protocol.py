@@ -95,6 +95,17 @@ class DeltaNet:
     def channels(self) -> int:
         return 2 * self.key_heads * self.key_dim + self.value_heads * self.value_dim
 
+    @property
+    def window_numbers(self) -> int:
+        """Numbers of the convolution's window."""
+        kernel: int = self.conv.shape[1]
+        return (kernel - 1) * self.channels
+
+    def record_numbers(self, draft: int) -> int:
+        """Numbers that are recorded of an undecided draft of so many tokens, beside the state before it."""
+        updates = self.key_heads * self.key_dim + self.value_heads * (self.value_dim + 2)
+        return self.window_numbers + draft * (self.channels + updates) if draft else 0
+
 
 class Backend(ABC):
     """One way to run models. `name` is its key in `pagelift.backends.BACKENDS`."""
@@ -130,6 +141,14 @@ class Backend(ABC):
     @abstractmethod
     def new_delta_state(self, net: DeltaNet) -> DeltaState:
         """A zero state for one gated DeltaNet layer of one sequence."""
+
+    @abstractmethod
+    def kv_bytes(self, heads: AttentionHeads, tokens: int) -> int:
+        """The most that the cache of one full-attention layer takes when it has grown to so many tokens."""
+
+    @abstractmethod
+    def state_bytes(self, net: DeltaNet, draft: int = 0) -> int:
+        """What the state of one gated DeltaNet layer takes at most. draft: tokens of an undecided draft."""
 
     def end_step(self, batch: Ragged) -> None:  # noqa: B027
         """Called when all layers of a step have been asked for; a lazy backend evaluates the caches here."""

@@ -42,7 +42,7 @@ def show(name: str) -> ExitCode:
     summary = summarise(folder, config.quantization)
     text, vision = config.text, config.vision
     full = text.layer_types.count("full_attention")
-    kv_bytes = full * 2 * text.kv_heads * text.head_dim * 4
+    kv_bytes = full * 2 * text.kv_heads * text.head_dim * 2
     rows = [
         ("folder", str(folder)),
         ("model type", config.model_type),
@@ -50,7 +50,7 @@ def show(name: str) -> ExitCode:
         ("layers", f"{len(text.layer_types)}, of which {full} with full attention"),
         ("hidden size", str(text.hidden_size)),
         ("vocabulary", f"{text.vocab_size}{', embeddings tied to the head' if config.tied_embeddings else ''}"),
-        ("context", f"{text.max_positions} tokens; keys and values take {kv_bytes:,} bytes per token in float32"),
+        ("context", f"{text.max_positions} tokens; keys and values take {kv_bytes:,} bytes per token in bfloat16"),
         ("vision tower", f"{vision.depth} layers, tokens of {vision.patch_size * vision.merge_size} pixels" if vision else "none"),
         ("parameters", f"{summary.parameters / 1e6:,.1f} million in {summary.tensors} tensors"),
         ("size", f"{summary.size / 1e6:,.1f} MB, {summary.bits_per_weight:.2f} bits per weight"),

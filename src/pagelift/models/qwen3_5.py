@@ -54,6 +54,9 @@ class Qwen35:
     def new_cache(self) -> SequenceCache:
         return SequenceCache([layer.new_cache(self._backend) for layer in self._layers])
 
+    def cache_bytes(self, tokens: int, draft: int = 0) -> int:
+        return sum(layer.cache_bytes(self._backend, tokens, draft) for layer in self._layers)
+
     def forward(self, step: Step) -> Array:
         """Run the decoder over a step and advance the caches: hidden rows (T, hidden) before the last norm.
 
@@ -132,6 +135,9 @@ class FullLayer:
     def new_cache(self, backend: Backend) -> KVCache:
         return backend.new_kv_cache(self.heads)
 
+    def cache_bytes(self, backend: Backend, tokens: int, draft: int) -> int:  # noqa: ARG002
+        return backend.kv_bytes(self.heads, tokens)
+
     def mix(self, backend: Backend, x: Array, table: RotaryTable, batch: Ragged, index: int) -> Array:
         """x + attention(norm(x)): (T, hidden)."""
         q, k, v = backend.norm_linears(x, self.norm, self.projections)
@@ -151,6 +157,9 @@ class LinearLayer:
 
     def new_cache(self, backend: Backend) -> DeltaState:
         return backend.new_delta_state(self.net)
+
+    def cache_bytes(self, backend: Backend, tokens: int, draft: int) -> int:  # noqa: ARG002
+        return backend.state_bytes(self.net, draft)
 
     def mix(self, backend: Backend, x: Array, table: RotaryTable, batch: Ragged, index: int) -> Array:  # noqa: ARG002
         """x + delta_net(norm(x)): (T, hidden)."""

@@ -54,6 +54,10 @@ class Model(Protocol):
         """The empty cache of a new sequence."""
         ...
 
+    def cache_bytes(self, tokens: int, draft: int = 0) -> int:
+        """What the cache of one sequence takes at most with so many tokens, by the backend's formula. draft: of them undecided ones."""
+        ...
+
     def forward(self, step: Step) -> Array:
         """Run the decoder over a step and advance the caches: hidden rows (T, hidden) before the last norm."""
         ...

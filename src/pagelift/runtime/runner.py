@@ -18,7 +18,7 @@ from pagelift.decoding import Codec, Constraint, Drafter, Sampling
 from pagelift.models import Model, PictureRows, Step
 from pagelift.models.pictures import Picture
 from pagelift.models.prompt import Prompt
-from pagelift.runtime.blocks import Allowance, Block, build_block, settle
+from pagelift.runtime.blocks import LONGEST_BLOCK, Allowance, Block, build_block, settle
 from pagelift.runtime.heads import LogitsOf, Wanted, evaluate_head
 from pagelift.runtime.prefixes import PrefixCache, picture_key
 from pagelift.runtime.schedule import Work, schedule
@@ -75,6 +75,11 @@ class Runner:
         if self.codec is not None and self.settings.draft_rows and (request.hints or request.constraint is not None):
             sequence.drafter = Drafter(self.codec, request.hints)
         return sequence
+
+    def cache_bytes(self, sequence: Sequence) -> int:
+        """The most that the caches of a sequence will take."""
+        draft = LONGEST_BLOCK if sequence.drafter is not None else 0
+        return self.model.cache_bytes(len(sequence.prompt) + sequence.limit, draft)
 
     def admit(self, sequence: Sequence) -> None:
         """Let a sequence take part in the next steps."""

@@ -14,7 +14,6 @@ from pagelift.core.errors import EngineError
 from pagelift.decoding import Token
 from pagelift.runtime.runner import Runner
 from pagelift.runtime.sequences import Request, Sequence
-from pagelift.runtime.settings import cache_bytes
 
 log = logging.getLogger(__name__)
 IDLE_S = 5.0
@@ -83,7 +82,7 @@ class Service:
     def submit(self, request: Request) -> Ticket:
         """Queue a request. Raises EngineError when it can never be answered, or after `close`."""
         sequence = self.runner.make(request)
-        ticket = Ticket(sequence, cache_bytes(self.runner.model.config, len(request.prompt) + sequence.limit))
+        ticket = Ticket(sequence, self.runner.cache_bytes(sequence))
         with self._changed:
             if self._closed:
                 raise EngineError("the model has been closed")

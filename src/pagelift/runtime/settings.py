@@ -6,10 +6,8 @@ import os
 from dataclasses import dataclass, field
 
 from pagelift.core.errors import ConfigError
-from pagelift.models import ModelConfig
 
 GIB = 1 << 30
-FLOAT = 4
 STEP_TOKENS = 512
 
 
@@ -49,13 +47,3 @@ class RuntimeSettings:
         ):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; give at least {least}")
-
-
-def cache_bytes(config: ModelConfig, tokens: int) -> int:
-    """Bytes of the caches of one sequence of so many tokens, at four bytes a number, with a draft undecided."""
-    text = config.text
-    full = sum(kind == "full_attention" for kind in text.layer_types)
-    channels = 2 * text.linear_key_heads * text.linear_key_dim + text.linear_value_heads * text.linear_value_dim
-    state = text.linear_value_heads * text.linear_key_dim * text.linear_value_dim + text.conv_kernel * channels
-    numbers = full * tokens * 2 * text.kv_heads * text.head_dim + 2 * (len(text.layer_types) - full) * state
-    return numbers * FLOAT

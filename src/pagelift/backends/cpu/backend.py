@@ -91,16 +91,15 @@ class CpuBackend(Backend):
         return CpuDeltaState(self._run, _kernels.DeltaState(*shape))
 
     def kv_bytes(self, heads: AttentionHeads, tokens: int) -> int:
-        """What the keys and values of `tokens` tokens take in one full-attention layer: whole blocks of tokens, padded features."""
+        # Whole blocks of tokens, padded features.
         width = _round_up(heads.head_dim, 32) + _round_up(heads.head_dim, 16)
         token = width * KV_SIZE[self._kv] + (8 if self._kv == "int8" else 0)  # of a KV head; 8-bit codes have two scales
         return heads.kv_heads * _round_up(tokens, KV_BLOCK) * token
 
-    def state_bytes(self, net: DeltaNet) -> int:
-        """What the state of one gated DeltaNet layer takes; with an undecided draft it is there twice."""
+    def state_bytes(self, net: DeltaNet, draft: int = 0) -> int:
         state = net.value_heads * net.key_dim * _round_up(net.value_dim, 32)
-        kernel: int = net.conv.shape[1]
-        return 4 * (state + (kernel - 1) * net.channels)
+        twice = 2 if draft else 1  # the record has the state before the draft, and room that grows by doubling the window
+        return 4 * (twice * (state + net.window_numbers) + net.record_numbers(draft))
 
     def embedding(self, table: _kernels.Weight, ids: Indices) -> Floats:
         y = np.empty((len(ids), table.shape[1]), np.float32)

@@ -14,7 +14,7 @@ from pagelift.backends.batch import Ragged
 from pagelift.backends.cache import DeltaState, KVCache
 from pagelift.backends.mlx import elementwise
 from pagelift.backends.mlx.delta import delta_inputs, run_delta_rule
-from pagelift.backends.mlx.state import Draft, MlxDeltaState, MlxKVCache
+from pagelift.backends.mlx.state import FIRST_ROOM, Draft, MlxDeltaState, MlxKVCache
 from pagelift.backends.mlx.weights import DTYPES, MlxLinear, Uploaded, Weight, indices, upload
 from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, RmsNorm, RotaryTable
 from pagelift.backends.tensors import Floats, FloatType, Linear, Matrix
@@ -73,6 +73,14 @@ class MlxBackend(Backend):
 
     def new_delta_state(self, net: DeltaNet) -> MlxDeltaState:
         return MlxDeltaState.zero(net, self._dtype)
+
+    def kv_bytes(self, heads: AttentionHeads, tokens: int) -> int:
+        size: int = self._dtype.size
+        return 2 * heads.kv_heads * heads.head_dim * max(FIRST_ROOM, tokens + tokens // 2) * size
+
+    def state_bytes(self, net: DeltaNet, draft: int = 0) -> int:
+        state = net.value_heads * net.key_dim * net.value_dim
+        return 4 * (state * (2 if draft else 1) + net.window_numbers + net.record_numbers(draft))
 
     def end_step(self, batch: Ragged) -> None:
         mx.eval([cast(MlxKVCache | MlxDeltaState, layer).arrays for segment in batch.segments for layer in segment.cache.layers])

@@ -13,7 +13,7 @@ from pagelift.backends.batch import Ragged
 from pagelift.backends.cache import DeltaState, KVCache
 from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, RmsNorm, RotaryTable
 from pagelift.backends.reference.packing import unpack_matrix
-from pagelift.backends.reference.state import Draft, ReferenceDeltaState, ReferenceKVCache, Updates
+from pagelift.backends.reference.state import FIRST_ROOM, Draft, ReferenceDeltaState, ReferenceKVCache, Updates
 from pagelift.backends.tensors import Floats, Linear, Matrix
 from pagelift.core.errors import ShapeError
 
@@ -43,6 +43,14 @@ class ReferenceBackend(Backend):
 
     def new_delta_state(self, net: DeltaNet) -> ReferenceDeltaState:
         return ReferenceDeltaState.zero(net)
+
+    def kv_bytes(self, heads: AttentionHeads, tokens: int) -> int:
+        return 4 * 2 * heads.kv_heads * heads.head_dim * max(FIRST_ROOM, 2 * tokens)
+
+    def state_bytes(self, net: DeltaNet, draft: int = 0) -> int:
+        state = net.value_heads * net.key_dim * net.value_dim
+        repeated = draft * (net.value_heads - net.key_heads) * net.key_dim  # its records have a key for each value head
+        return 4 * (state * (2 if draft else 1) + net.window_numbers + net.record_numbers(draft) + repeated)
 
     def embedding(self, table: Matrix, ids: Indices) -> Floats:
         return unpack_matrix(table, ids)

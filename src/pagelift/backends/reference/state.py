@@ -10,13 +10,16 @@ from pagelift.backends.protocol import AttentionHeads, DeltaNet
 from pagelift.backends.tensors import Floats
 from pagelift.core.errors import EngineError
 
+FIRST_ROOM = 16
+"""Tokens for which a new KV cache has room."""
+
 
 class ReferenceKVCache:
     """Keys and values (length, kv_heads, head_dim) in arrays that double when they are full."""
 
     def __init__(self, heads: AttentionHeads) -> None:
         self.length = 0
-        self._keys = np.zeros((16, heads.kv_heads, heads.head_dim), np.float32)
+        self._keys = np.zeros((FIRST_ROOM, heads.kv_heads, heads.head_dim), np.float32)
         self._values = np.zeros_like(self._keys)
 
     @property
