@@ -37,6 +37,26 @@ def test_draws_follow_the_probabilities(temperature: float, top_p: float, expect
     assert np.abs(draws(Sampling(temperature, top_p, seed=3)) - expected).max() < 0.03
 
 
+@pytest.mark.parametrize("size", [1, 511, 512, 513, 2048, 5000])
+def test_a_draw_among_many_is_that_of_the_sums_of_all(size: int) -> None:
+    source = np.random.default_rng(size)
+    logits = (source.normal(size=size) * 3).astype(np.float32)
+    logits[source.random(size) < 0.5] = -np.inf
+    logits[size // 2] = 0.0
+    ends = np.cumsum(np.exp(logits.astype(np.float64) / 0.8))
+    sampling = Sampling(0.8, seed=5)
+    drawn, same = sampling.generator(), sampling.generator()
+    wanted = [int(np.searchsorted(ends, same.random() * ends[-1], side="right")) for _ in range(200)]
+    found = [sample(logits, sampling, drawn).id for _ in range(200)]
+    assert sum(a != b for a, b in zip(found, wanted, strict=True)) <= 1  # rounding, where a number lies between two
+    assert np.isfinite(logits[found]).all()
+
+
+@pytest.mark.parametrize("temperature", [1e-320, 1e-40, 1e-5])
+def test_the_likeliest_token_is_drawn_at_the_lowest_temperatures(temperature: float) -> None:
+    assert sample(LOGITS[::-1], Sampling(temperature, seed=1), np.random.default_rng(1)).id == 3
+
+
 @pytest.mark.parametrize("spread", [0.0, 6.0])
 def test_the_nucleus_of_a_large_vocabulary_is_the_same_as_by_sorting_all(spread: float) -> None:
     logits = (np.random.default_rng(1).normal(size=5000) * spread).astype(np.float32)

@@ -14,6 +14,10 @@ from pagelift.core.errors import ConfigError, EngineError
 
 OFTEN_ENOUGH = 1024
 """So many of the likeliest tokens nearly always hold the top_p part; the rest is sorted only when they do not."""
+LEAST_TEMPERATURE = 1e-30
+"""Below this all but the likeliest tokens have vanished long since, and float32 ends."""
+BLOCK = 512
+"""Weights are summed in blocks; only the block in which a draw falls is looked at one by one."""
 Logits = npt.NDArray[np.floating[Any]]
 
 
@@ -101,21 +105,40 @@ def _name(index: int, ids: npt.NDArray[np.int64] | None) -> int:
 
 def _draw(shifted: Logits, sampling: Sampling, generator: np.random.Generator) -> int:
     """One draw at the temperature from the top_p part. shifted: logits with the maximum 0."""
-    with np.errstate(over="ignore"):  # at a temperature near 0 all but the likeliest vanish
-        weights = np.exp(shifted.astype(np.float64) / sampling.temperature)
-    ids = _nucleus(weights, sampling.top_p * weights.sum()) if sampling.top_p < 1 else np.arange(len(weights))
-    sums = np.cumsum(weights[ids])
-    place = int(np.searchsorted(sums, generator.random() * sums[-1], side="right"))
-    return int(ids[min(place, len(ids) - 1)])
+    weights = _scratch(len(shifted))[1]
+    with np.errstate(over="ignore", under="ignore"):  # at a temperature near 0 all but the likeliest vanish
+        np.exp(np.divide(shifted, np.float32(max(sampling.temperature, LEAST_TEMPERATURE)), out=weights), out=weights)
+    if sampling.top_p < 1:
+        ids = _nucleus(weights, sampling.top_p * float(weights.sum(dtype=np.float64)))
+        return int(ids[_pick(weights[ids], generator.random())])
+    whole = len(weights) // BLOCK * BLOCK
+    sums = np.append(weights[:whole].reshape(-1, BLOCK).sum(axis=1), weights[whole:].sum())
+    ends = np.cumsum(sums, dtype=np.float64)
+    target = generator.random() * ends[-1]
+    block = _place(ends, target)
+    before = ends[block - 1] if block else 0.0
+    start = block * BLOCK
+    return start + _pick(weights[start : start + BLOCK], (target - before) / float(ends[block] - before))
 
 
-def _nucleus(weights: npt.NDArray[np.float64], wanted: float) -> npt.NDArray[np.intp]:
+def _pick(weights: Logits, at: float) -> int:
+    """The entry in whose part of the sum of all `weights` the number `at`, from 0 to 1, lies; never one without a weight."""
+    ends = np.cumsum(weights, dtype=np.float64)
+    return _place(ends, at * float(ends[-1]))
+
+
+def _place(ends: npt.NDArray[np.float64], target: float) -> int:
+    """The first entry that ends above the target, or the last one that is not empty."""
+    return int(min(np.searchsorted(ends, target, side="right"), np.searchsorted(ends, ends[-1])))
+
+
+def _nucleus(weights: Logits, wanted: float) -> npt.NDArray[np.intp]:
     """The fewest ids, heaviest first, whose weights reach `wanted` together."""
-    ids = np.argpartition(-weights, OFTEN_ENOUGH)[:OFTEN_ENOUGH] if len(weights) > OFTEN_ENOUGH else np.arange(len(weights))
-    if weights[ids].sum() < wanted:
+    ids = np.argpartition(weights, -OFTEN_ENOUGH)[-OFTEN_ENOUGH:] if len(weights) > OFTEN_ENOUGH else np.arange(len(weights))
+    if weights[ids].sum(dtype=np.float64) < wanted:
         ids = np.arange(len(weights))
     ids = ids[np.lexsort((ids, -weights[ids]))]
-    return ids[: int(np.searchsorted(np.cumsum(weights[ids]), wanted)) + 1]
+    return ids[: int(np.searchsorted(np.cumsum(weights[ids], dtype=np.float64), wanted)) + 1]
 
 
 def _likeliest(shifted: Logits, count: int) -> list[int]:
