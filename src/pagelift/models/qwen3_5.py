@@ -69,8 +69,7 @@ class Qwen35:
             x = backend.put_rows(x, picture.start, picture.features)
         table = rotary_table(backend, text_angles(step.positions.astype(np.int64), self.config.text.rope))
         for index, layer in enumerate(self._layers):
-            x = layer.mix(backend, x, table, batch, index)
-            x = backend.swiglu_block(x, layer.mlp.norm, layer.mlp.gate, layer.mlp.up, layer.mlp.down)
+            x = run_layer(backend, layer, x, table, (batch, index))
         backend.end_step(batch)
         for segment in batch.segments:
             segment.cache.advance(segment.length, segment.draft)
@@ -248,6 +247,12 @@ class LayerBuilder:
             dt_bias=to_array(weights.vector(f"{part}.dt_bias", (text.linear_value_heads,))),
             norm=RmsNorm(to_array(weights.vector(f"{part}.norm.weight", (text.linear_value_dim,))), text.rms_norm_eps),
         )
+
+
+def run_layer(backend: Backend, layer: FullLayer | LinearLayer, x: Array, table: RotaryTable, caches: tuple[Ragged, int]) -> Array:
+    """One decoder layer over the rows of a step: (T, hidden). caches: the batch, and the place of the layer in its caches."""
+    mixed = layer.mix(backend, x, table, *caches)
+    return backend.swiglu_block(mixed, layer.mlp.norm, layer.mlp.gate, layer.mlp.up, layer.mlp.down)
 
 
 def rotary_table(backend: Backend, angles: npt.NDArray[np.float32]) -> RotaryTable:
