@@ -27,8 +27,9 @@ MAY_IMPORT = {
     "server": LOWER | {"extract"},
     "batch": LOWER | {"extract"},
     "evals": LOWER | {"extract"},
-    "commands": LOWER | {"extract", "server", "batch", "evals"},
-    "cli": LOWER | {"commands", "extract", "server", "batch", "evals", "__init__"},
+    "quantization": LOWER | {"extract", "evals"},
+    "commands": LOWER | {"extract", "server", "batch", "evals", "quantization"},
+    "cli": LOWER | {"commands", "extract", "server", "batch", "evals", "quantization", "__init__"},
     "__main__": {"cli"},
     "__init__": {"core", "schema", "extract", "runtime"},
 }

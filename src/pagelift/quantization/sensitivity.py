@@ -1,0 +1,107 @@
+"""What the errors of each matrix cost at the model's output.
+
+A matrix of some role in some quarter of the depth costs coefficient * error, where the error is that of its own output under the
+format (tr(D H D^T)), and the coefficient says what such an error does to the predictions of answers: one group of matrices at a time
+gets another width than in the version where all have the usual one, and the divergence changes. Only that width is measured; the errors
+of all formats are known from the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pagelift.backends.tensors import BITS
+from pagelift.quantization.lockstep import Findings
+from pagelift.weights.quant.formats import Allocation, Format, Module, Sizes
+from pagelift.weights.quant.knapsack import Option, solve
+from pagelift.weights.quant.targets import base_allocation, base_format
+
+QUARTERS = 4
+VISION_BITS, VISION_MEASURED = 8, 4
+LOWERED_FROM = 4
+"""From this width on a group loses a step to be measured; below it gains one, because two bits are another regime."""
+LEAST_SHARE = 0.1
+"""A coefficient is at least this share of what all groups of its role have together: differences of divergences are noisy."""
+
+Costs = dict[str, dict[Format, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Matrices of one role in one quarter of the depth."""
+
+    role: str
+    name: str
+    modules: tuple[Module, ...]
+
+
+def groups_of(sizes: Sizes) -> tuple[Group, ...]:
+    """All groups of a model; in the vision tower, roles alone."""
+    blocks = 1 + max((module.block for module in sizes.modules if module.block is not None), default=0)
+    found: dict[tuple[str, str], list[Module]] = {}
+    for module in sizes.modules:
+        role = ("" if module.is_text else "vision.") + module.role
+        quarter = "" if module.block is None else f" {1 + module.block * QUARTERS // blocks}/{QUARTERS}"
+        found.setdefault((role, role + quarter), []).append(module)
+    return tuple(Group(role, name, tuple(modules)) for (role, name), modules in found.items())
+
+
+def operating_point(sizes: Sizes, base_bits: int) -> dict[str, Format]:
+    """The version that groups are measured from: the usual width everywhere, eight bits in the vision tower."""
+    vision = {m.name: form for m in sizes.modules if not m.is_text and (form := base_format(VISION_BITS, m.in_features))}
+    return vision | base_allocation(sizes, base_bits)
+
+
+def moved(group: Group, base: Allocation) -> Allocation:
+    """The operating point with another width for one group."""
+    other = dict(base)
+    for module in group.modules:
+        form = base.get(module.name)
+        if form is not None:
+            other[module.name] = Format(_moved_bits(form.bits, module.is_text), form.group_size)
+    return other
+
+
+def _moved_bits(bits: int, text: bool) -> int:
+    if not text:
+        return VISION_MEASURED
+    return BITS[BITS.index(bits) + (-1 if bits >= LOWERED_FROM else 1)]
+
+
+def coefficients(groups: Sequence[Group], base: Allocation, findings: Findings) -> dict[str, float]:
+    """What a unit of error costs, by group. findings: of `base` first and then of each group's `moved`, with all errors."""
+    means = findings.means()
+    changes, spans = means[1:] - means[0], np.zeros(len(groups))
+    for k, group in enumerate(groups):
+        other = moved(group, base)
+        spans[k] = sum(
+            findings.errors[m.name][other[m.name]] - findings.errors[m.name][base[m.name]] for m in group.modules if m.name in base
+        )
+    result: dict[str, float] = {}
+    least = min((c / s for c, s in zip(changes, spans, strict=True) if s and c / s > 0), default=1.0)
+    for k, group in enumerate(groups):
+        same = [j for j, other in enumerate(groups) if other.role == group.role]
+        span = float(sum(spans[j] for j in same))
+        pooled = float(sum(changes[j] for j in same)) / span if span else 0.0
+        own = float(changes[k] / spans[k]) if spans[k] else pooled
+        result[group.name] = max(own, LEAST_SHARE * pooled, LEAST_SHARE * least)
+    return result
+
+
+def costs(groups: Sequence[Group], factors: Mapping[str, float], errors: Mapping[str, Mapping[Format, float]]) -> Costs:
+    """The predicted divergence that each format of each matrix adds."""
+    return {m.name: {form: factors[g.name] * error for form, error in errors[m.name].items()} for g in groups for m in g.modules}
+
+
+def cheapest(sizes: Sizes, prices: Costs, budget: int) -> Allocation:
+    """The allocation with the least predicted divergence within `budget` bytes; exact (`weights.quant.knapsack`). Raises ConfigError."""
+    forms = [sorted(prices[module.name]) for module in sizes.modules]
+    items = [
+        [Option(module.nbytes(form), prices[module.name][form]) for form in choice]
+        for module, choice in zip(sizes.modules, forms, strict=True)
+    ]
+    chosen = solve(items, budget - sizes.rest)
+    return {module.name: choice[place] for module, choice, place in zip(sizes.modules, forms, chosen, strict=True)}
