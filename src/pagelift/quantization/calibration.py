@@ -14,7 +14,7 @@ from pagelift.core import ConfigError, Json, PageliftError
 from pagelift.documents import open_document
 from pagelift.evals.cases import load_cases
 from pagelift.evals.forced import Forced, Forcer
-from pagelift.evals.synthetic import Split, make_samples
+from pagelift.evals.synthetic import KINDS, Split, make_samples
 from pagelift.layout import extract_pages
 from pagelift.schema import Schema
 
@@ -27,8 +27,7 @@ ENDINGS = (".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 
 def generated(forcer: Forcer, split: Split, count: int, seed: int = SEED) -> tuple[Forced, ...]:
     """Documents of the generator with their answers, all kinds in turn."""
-    kinds = ("invoice", "receipt", "statement", "order", "form", "letter")
-    return tuple(forcer.sample(sample) for sample in islice(make_samples(seed, split, kinds), count))
+    return tuple(forcer.sample(sample) for sample in islice(make_samples(seed, split, tuple(KINDS)), count))
 
 
 def text_pieces(forcer: Forcer, rows: int = TEXT_ROWS, length: int = TEXT_TOKENS, seed: int = SEED) -> tuple[Forced, ...]:

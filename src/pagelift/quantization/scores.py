@@ -1,0 +1,57 @@
+"""The block scores of the published oQ plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pagelift.backends.tensors import BITS
+from pagelift.evals.forced import Forced
+from pagelift.quantization.carry import Carried, CarryWriter
+from pagelift.quantization.moments import Moments
+from pagelift.quantization.rounding import Rounder
+from pagelift.quantization.stream import PartRunner, Source
+from pagelift.weights.quant.targets import base_format
+
+
+def block_scores(
+    source: Source, texts: Sequence[Forced], base_bits: int, work: Path, advance: Callable[[float], None] = lambda _: None
+) -> dict[int, float]:
+    """How much each decoder block's output suffers when the whole block is rounded to nearest one step below `base_bits`.
+
+    The mean squared error of the block's output over its mean square, on plain text, each block with inputs from the original.
+    """
+    lower = BITS[max(0, BITS.index(base_bits) - 1)]
+    scores: dict[int, float] = {}
+    carried: Carried | None = None
+    work.mkdir(parents=True, exist_ok=True)
+    for place, part in enumerate(source.parts):
+        if part.name in ("vision", "head"):
+            continue
+        rounder = Rounder(source, Moments(source.backend, ()))
+        forms = {module.name: base_format(lower, module.in_features) for module in source.modules(part)}
+        swapped = {name: rounder.matrix(name, form, "nearest") for name, form in forms.items() if form}
+        original, other = PartRunner(source, part, {}), PartRunner(source, part, swapped)
+        writer = CarryWriter(Carried(work / f"text-{place}.f32", [len(text) for text in texts], source.config.text.hidden_size))
+        error = power = 0.0
+        for k, text in enumerate(texts):
+            if carried is None:
+                rows = original.embed(text, None)
+            else:
+                rows = original.block(text, carried[k])
+                error += float(np.square(other.block(text, carried[k]) - rows, dtype=np.float64).sum())
+                power += float(np.square(rows, dtype=np.float64).sum())
+            writer.add(rows)
+            advance(len(text) * float(sum(source.checkpoint.tensors[name].array.size for name in part.names)))
+        if part.block is not None:
+            scores[part.block] = error / power if power else 0.0
+        after = writer.finish()
+        if carried is not None:
+            carried.path.unlink(missing_ok=True)
+        carried = after
+        source.release(part)
+    if carried is not None:
+        carried.path.unlink(missing_ok=True)
+    return scores
