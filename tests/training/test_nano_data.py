@@ -17,6 +17,7 @@ from nano.crops import Crop, cropped, whole
 from nano.curve import table
 from nano.examples import Example, encode
 from nano.lessons import FEW, LESSONS, MANY, ROWS, SOME, batches, check_lot, make_lot, padded
+from nano.strangers import letter_tokens, with_strangers
 from tokenizers import Tokenizer
 
 from pagelift.evals.synthetic import Sample, make_sample
@@ -168,6 +169,22 @@ def test_lots_are_always_the_same_and_splits_differ(run_folder: Path) -> None:
     assert [one.tokens.tolist() for one in first] != [one.tokens.tolist() for one in make_lot(LESSONS[2], 5, run_folder, 4)]
     assert all(len(one) <= LESSONS[2].tokens for one in first)
     assert 0 < len(check_lot(LESSONS[0], run_folder, 3, "validation")) <= 3
+
+
+def test_strange_words_are_copied_as_the_known_ones_were(taught: Taught, words: Tokenizer) -> None:
+    letters = letter_tokens(words)
+    for _, example in taught:
+        strange = with_strangers(example, letters, Random(1), share=1.0)
+        changed = strange.tokens != example.tokens
+        assert changed.any()
+        assert set(strange.tokens[changed].tolist()) <= letters
+        copied = [
+            i
+            for i in range(example.answer, len(example))
+            if example.sources[i] >= 0 and example.tokens[example.sources[i]] == example.tokens[i]
+        ]
+        assert all(strange.tokens[strange.sources[i]] == strange.tokens[i] for i in copied)
+        assert not changed[example.answer :][~example.chosen[example.answer :]].any()
 
 
 def test_batches_hold_everything_and_not_more_tokens_than_asked(run_folder: Path) -> None:

@@ -42,11 +42,11 @@ def test_the_forward_pass_is_that_of_transformers(nano: Nano, run_folder: Path, 
 def test_a_perfect_model_gets_everything_right(nano: Nano, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     group = next(batches(make_lot(LESSONS[1], 0, run_folder, 4), 10_000))
     batch = Batch.of(padded(group, 0, -1), torch.device("cpu"))
-    before = tally(nano, batch, group, -1).shares()
+    before = tally(nano, batch, group, -1, []).shares()
     outcome = nano(batch, 0.0)
     outcome.right = torch.ones_like(outcome.right)
     monkeypatch.setattr(Nano, "forward", lambda *_: outcome)
-    assert tally(nano, batch, group, -1).shares()["values"] == 1.0
+    assert tally(nano, batch, group, -1, []).shares()["values"] == 1.0
     assert before["values"] < 0.5
 
 

@@ -19,7 +19,8 @@ CHUNK = 64
 
 @dataclass(slots=True)
 class Pointing:
-    """Attention logits of the heads that are taught where to look. layers: numbers of full-attention layers, head 0 of each.
+    """Attention logits of the heads that are taught where to look. layers: numbers of full-attention layers, of which the first head of
+    each group with common keys and values is taught: what is copied has to pass through their few features.
 
     rows: (N,) indices into B * T of the tokens that look. logits: (N, T) each, filled in by the forward pass.
     """
@@ -45,10 +46,16 @@ def decode(model: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Point
 
 
 def _layer(layer: Any, kind: str, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None) -> Tensor:
-    h = rms_norm(layer.input_layernorm, x)
+    h = for_products(rms_norm(layer.input_layernorm, x))
     x = x + (delta_net(layer.linear_attn, h) if kind == "linear_attention" else attention(layer.self_attn, h, rotary, pointing))
-    h = rms_norm(layer.post_attention_layernorm, x)
+    h = for_products(rms_norm(layer.post_attention_layernorm, x))
     return x + layer.mlp.down_proj(F.silu(layer.mlp.gate_proj(h)) * layer.mlp.up_proj(h))
+
+
+def for_products(x: Tensor) -> Tensor:
+    """x as autocast wants it, once for all products with it."""
+    device = x.device.type
+    return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
 
 
 def rms_norm(norm: Any, x: Tensor) -> Tensor:
@@ -73,9 +80,10 @@ def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: P
     cos, sin = rotary[0].unsqueeze(1), rotary[1].unsqueeze(1)
     q = rotate(rms_norm(module.q_norm, q).transpose(1, 2), cos, sin).to(v.dtype)
     k = rotate(rms_norm(module.k_norm, k).transpose(1, 2), cos, sin).to(v.dtype)
-    if pointing is not None:
-        pointing.logits.append(_pointing_logits(q[:, 0], k[:, 0], pointing.rows) * module.scaling)
     groups = q.shape[1] // k.shape[1]
+    if pointing is not None:
+        for head in range(k.shape[1]):
+            pointing.logits.append(_pointing_logits(q[:, head * groups], k[:, head], pointing.rows) * module.scaling)
     k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=module.scaling).transpose(1, 2)
     return module.o_proj((out * torch.sigmoid(gate)).reshape(batch, length, -1))

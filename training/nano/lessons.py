@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from nano.crops import Crop, cropped, whole
 from nano.examples import MERGE, NOWHERE, Example, encode
+from nano.strangers import letter_tokens, with_strangers
 from pagelift.evals.synthetic import Split, make_sample
 from pagelift.models import load_config
 from pagelift.models.pictures import PictureProcessor
@@ -47,16 +48,14 @@ class Lesson:
 
 
 LESSONS = (
-    Lesson("a field or two", ((FEW, 1.0),), FEW, 256, 0.85),
-    Lesson("some fields", ((FEW, 0.3), (SOME, 0.7)), SOME, 512, 0.85),
-    Lesson("rows", ((FEW, 0.1), (SOME, 0.3), (ROWS, 0.3), (MANY, 0.3)), MANY, 768, 0.87),
-    Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.90, 0.25),
+    Lesson("a field or two", ((FEW, 1.0),), FEW, 256, 0.4),
+    Lesson("some fields", ((FEW, 0.3), (SOME, 0.7)), SOME, 512, 0.5),
+    Lesson("rows", ((FEW, 0.1), (SOME, 0.3), (ROWS, 0.3), (MANY, 0.3)), MANY, 768, 0.6),
+    Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.80, 0.25),
     Lesson("documents", ((MANY, 0.15), (WHOLE, 0.85)), WHOLE, 4096, 1.01, 0.5),
 )
 LOT = 96
 """So many documents are made at a time, sorted by length and put into batches."""
-AHEAD = 48
-"""So many lots are asked for before they are needed."""
 DPI = 60.0
 """Of pictures, before they are made smaller yet."""
 _CHECK_SEED = 500_000_000
@@ -73,7 +72,7 @@ def check_lot(lesson: Lesson, folder: Path, size: int, split: Split) -> list[Exa
 
 
 def _examples(lesson: Lesson, seed: int, size: int, folder: Path, split: Split) -> list[Example]:
-    tokenizer, processor = _files(folder)
+    tokenizer, processor, letters = _files(folder)
     rng = Random(f"{split}/{lesson.name}/{seed}")
     examples = []
     for index in range(size):
@@ -86,30 +85,35 @@ def _examples(lesson: Lesson, seed: int, size: int, folder: Path, split: Split) 
                 examples.append(encode(whole(sample), tokenizer, pictures))
             elif question := cropped(sample, crop, rng):
                 examples.append(encode(question, tokenizer))
+    if split == "train" and seed < _CHECK_SEED:
+        examples = [with_strangers(example, letters, rng) for example in examples]
     return [example for example in examples if len(example) <= lesson.tokens]
 
 
 @cache
-def _files(folder: Path) -> tuple[Tokenizer, PictureProcessor]:
+def _files(folder: Path) -> tuple[Tokenizer, PictureProcessor, frozenset[int]]:
     vision = load_config(folder).vision
     assert vision is not None
-    return Tokenizer.from_file(str(folder / "tokenizer.json")), PictureProcessor.load(folder, vision)
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return tokenizer, PictureProcessor.load(folder, vision), letter_tokens(tokenizer)
 
 
-def lots(lesson: Lesson, first: int, folder: Path, pool: ProcessPoolExecutor | None, tokens: int) -> Iterator[tuple[int, list[Example]]]:
+def lots(
+    lesson: Lesson, first: int, folder: Path, tokens: int, pool: ProcessPoolExecutor | None = None, ahead: int = 0
+) -> Iterator[tuple[int, list[Example]]]:
     """Examples without end, from a lot on: how many lots at a time, as many as hold so many tokens, and what is in them.
 
-    pool: processes that make them ahead of time; None makes them here.
+    pool: processes that make so many lots ahead of time; None makes them here.
     """
     taken, examples = 0, list[Example]()
-    for lot in _made(lesson, first, folder, pool):
+    for lot in _made(lesson, first, folder, pool, ahead):
         taken, examples = taken + 1, examples + lot
         if sum(map(len, examples)) >= tokens:
             yield taken, examples
             taken, examples = 0, []
 
 
-def _made(lesson: Lesson, first: int, folder: Path, pool: ProcessPoolExecutor | None) -> Iterator[list[Example]]:
+def _made(lesson: Lesson, first: int, folder: Path, pool: ProcessPoolExecutor | None, ahead: int) -> Iterator[list[Example]]:
     if pool is None:
         yield from (make_lot(lesson, number, folder) for number in count(first))
         return
@@ -117,7 +121,7 @@ def _made(lesson: Lesson, first: int, folder: Path, pool: ProcessPoolExecutor | 
     try:
         for number in count(first):
             waiting.append(pool.submit(make_lot, lesson, number, folder))
-            if len(waiting) > AHEAD:
+            if len(waiting) > ahead:
                 yield waiting.popleft().result()
     finally:
         for future in waiting:

@@ -37,17 +37,19 @@ class Batch:
 
 @dataclass(slots=True)
 class Outcome:
-    """loss: to go down. right: (N,) whether each chosen token got the highest logit. pointed: share of sources that the last head found."""
+    """loss: to go down. best: (N,) the token with the highest logit at each chosen one. right: (N,) whether it is that one. pointed: share
+    of sources that the last head found."""
 
     loss: Tensor
     choice_loss: float
+    best: Tensor
     right: Tensor
     pointed: float
 
 
 class Nano(nn.Module):
-    """The checkpoint's modules. pointing_layers: so many of the last layers with attention have a head, the first, that is taught where
-    values stand; that of the last layer can hand what it finds to the output directly."""
+    """The checkpoint's modules. pointing_layers: so many of the last layers with attention have heads that are taught where values stand;
+    those of the last layer can hand what they find to the output directly."""
 
     def __init__(self, config: dict[str, Any], pointing_layers: int = 2) -> None:
         super().__init__()
@@ -87,6 +89,6 @@ class Nano(nn.Module):
         choice = F.cross_entropy(logits, wanted)
         places = batch.sources[:, 1:][batch.sources[:, 1:] >= 0]
         looking = torch.stack([F.cross_entropy(found, places) for found in pointing.logits]).mean()
-        right = logits.argmax(-1) == wanted
+        best = logits.argmax(-1)
         pointed = (pointing.logits[-1].argmax(-1) == places).float().mean().item()
-        return Outcome(choice + pointing_weight * looking, choice.item(), right, pointed)
+        return Outcome(choice + pointing_weight * looking, choice.item(), best, best == wanted, pointed)

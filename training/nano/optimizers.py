@@ -75,5 +75,5 @@ def orthogonal(matrices: Tensor) -> Tensor:
     a, b, c = _QUINTIC
     for _ in range(5):
         square = x @ x.transpose(1, 2)
-        x = a * x + (b * square + c * (square @ square)) @ x
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return (x.transpose(1, 2) if flat else x).float()

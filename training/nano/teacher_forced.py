@@ -5,6 +5,7 @@ A value counts if every token of it is right. Given a right beginning, greedy de
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -43,17 +44,19 @@ class Tally:
         }
 
 
-def tally(model: Nano, batch: Batch, examples: list[Example], null: int) -> Tally:
-    """Count the values of a batch. null: the token of null."""
+def tally(model: Nano, batch: Batch, examples: list[Example], null: int, digits: Sequence[int]) -> Tally:
+    """Count the values of a batch. null: the token of null. digits: those with which a number could go on where it ends; what follows
+    it instead is the grammar's to say."""
     outcome = model(batch, 0.0)
-    wrong = np.zeros(tuple(batch.tokens.shape), bool)
     asked = batch.chosen[:, 1:].cpu().numpy()
+    wrong = np.zeros(tuple(batch.tokens.shape), bool)
     wrong[:, 1:][asked] = ~outcome.right.cpu().numpy()
+    goes_on = np.zeros(wrong.shape, bool)
+    goes_on[:, 1:][asked] = np.isin(outcome.best.cpu().numpy(), digits)
     total = Tally()
     for row, example in enumerate(examples):
         for pointer, (first, last) in example.values.items():
-            end = last + bool(example.chosen[last])  # the token after a number
-            right = not wrong[row, first:end].any()
+            right = not wrong[row, first:last].any() and not (example.chosen[last] and goes_on[row, last])
             kind = "null" if example.tokens[first] == null else "array" if _in_array(pointer) else "flat"
             setattr(total, kind, getattr(total, kind) + 1)
             setattr(total, f"{kind}_right", getattr(total, f"{kind}_right") + right)

@@ -39,7 +39,9 @@ LAST_RATE = 0.02
 POINTING = 0.5
 CHECKED: dict[Split, str] = {"train": "fresh", "validation": "check"}
 """The splits that checks are made on, and their names in the curve."""
-LOTS = 3
+AHEAD = 3
+"""So many lots are asked of each process before they are needed."""
+LOTS = 8
 """Batches are sorted by length among the examples of so many of them, at least."""
 
 
@@ -96,6 +98,7 @@ class Run:
         self.optimizers = Optimizers(self.model.model.model.named_parameters())
         self.progress = Progress()
         self.null, self.image = (self.tokenizer.token_to_id(token) for token in ("null", "<|image_pad|>"))
+        self.digits = [self.tokenizer.token_to_id(sign) for sign in "0123456789.-eE"]
         self.pad = self.tokenizer.token_to_id("<|endoftext|>")
         self.load()
 
@@ -153,7 +156,7 @@ class Run:
         self.model.eval()
         for group in batches(examples, self.settings.tokens):
             with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16):
-                total.include(tally(self.model, self.batch(group), group, self.null))
+                total.include(tally(self.model, self.batch(group), group, self.null, self.digits))
         self.model.train()
         return total
 
@@ -172,7 +175,7 @@ class Run:
         log.info("lesson %d: %s", progress.lesson, lesson.name)
         saved = checked = reported = last = time.monotonic()
         sums: dict[str, float] = {}
-        for taken, examples in lots(lesson, progress.lot, settings.run, self.pool, LOTS * settings.tokens):
+        for taken, examples in lots(lesson, progress.lot, settings.run, LOTS * settings.tokens, self.pool, AHEAD * settings.workers):
             for group in batches(examples, settings.tokens, Random(progress.lot)):
                 self.step(group, sums)
                 now = time.monotonic()
