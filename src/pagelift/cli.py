@@ -442,6 +442,44 @@ def evaluate(  # noqa: PLR0913, PLR0917
     raise Done(command.run(selection, Run(engine, cache), command.Output(wrong, fields, json_file, predictions)))
 
 
+@app.command(epilog=EPILOG, short_help="Compare checkpoints on documents.")
+def compare(  # noqa: PLR0913, PLR0917
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Checkpoint folders or cached hub ids, two or more; the first is the reference.")
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", metavar="DIR", help="Documents with true values, as for eval, or with --schema any documents.", show_default=False
+        ),
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option("--schema", "-s", metavar="S", help="For documents without true values: a file, inline JSON, a saved name."),
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="COLLECTION", help="Only this collection; may be repeated.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many documents per collection.")] = None,
+    count: Annotated[int, typer.Option(min=2, metavar="N", help="Without --data: so many generated documents.")] = 60,
+    seed: Annotated[int, typer.Option(min=0, max=9_999_999, metavar="S", help="Of the generated documents.")] = 0,
+    backend: Annotated[Backend, typer.Option(help="What runs the models; cpu-exact leaves 8-bit and bf16 products out.")] = Backend.auto,
+    flips: Annotated[int, typer.Option(min=0, metavar="N", help="List so many fields of each model that are read otherwise.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers and flips as JSON.")] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw quality against bytes (PNG).")] = None,
+    work: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep measurements there; an interrupted comparison goes on, new models are added.")
+    ] = None,
+) -> None:
+    """Compare checkpoints: how far quantized ones are from the first, which fields flip, what they take and how fast they are.
+
+    Divergence is measured on the true answers, token by token; accuracy through extraction as it is. One model is in memory at a time.
+    """
+    from pagelift.commands import compare as command
+    from pagelift.evals.materials import Generated
+
+    documents = command.Documents(folder, schema, tuple(only or ()), limit, Generated(count, seed))
+    raise Done(command.run(models, documents, backend.value, work, command.Output(as_json, plot, flips)))
+
+
 @app.command(epilog=EPILOG, short_help="Make documents with known values.")
 def synth(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, laid out for pagelift eval.")],

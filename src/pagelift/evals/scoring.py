@@ -24,6 +24,7 @@ from typing import Any, Literal
 from pagelift.core import Json
 
 Kind = Literal["wrong value", "not filled", "false fill", "missing row", "extra row"]
+RowStep = Literal["pair", "missing", "extra"]
 KINDS: tuple[Kind, ...] = ("wrong value", "not filled", "false fill", "missing row", "extra row")
 _ABSENT: Any = object()  # a key that the prediction lacks; null counts the same
 
@@ -68,6 +69,10 @@ class Scorer:
         """Score one document."""
         return self._compare(expected, predicted, "", "")
 
+    def value(self, expected: Json, predicted: Json, key: str) -> Score:
+        """Score one value that stands under a key."""
+        return self._compare(expected, predicted, "", key)
+
     def missing(self, expected: Json) -> Score:
         """The score of a document without a prediction: everything is wrong, true nulls too."""
         return Score(mistakes=[Mistake("", "not filled", expected, None, count_fields(expected))])
@@ -98,11 +103,8 @@ class Scorer:
             if not predicted:
                 return Score(right=[path], null_fields=1)
             return Score(mistakes=[Mistake(path, "false fill", expected, predicted, len(predicted))], null_fields=1)
-        if key in self.unordered and not any(isinstance(row, dict | list) for row in expected):
-            predicted = _reorder(expected, predicted, loose=key in self.loose)
         row_path = path + "[]"
-        pairs = [[self._compare(e, p, row_path, key) for p in predicted] for e in expected]
-        sizes = [count_fields(row) for row in expected]
+        predicted, pairs, sizes = self._pairs(expected, predicted, row_path, key)
         total = Score()
         for step, i, j in _align([[pair.wrong for pair in row] for row in pairs], sizes, len(predicted)):
             if step == "pair":
@@ -112,6 +114,20 @@ class Scorer:
             else:
                 total.mistakes.append(Mistake(row_path, "extra row", None, predicted[j], max(sizes)))
         return total
+
+    def rows(self, expected: list[Json], predicted: list[Json], key: str) -> Iterator[tuple[RowStep, Json, int]]:
+        """How the rows of an array under a key are paired: "pair" or "extra" with the predicted row, "missing" with null; and the number
+        of the true row."""
+        predicted, pairs, sizes = self._pairs(expected, predicted, "", key)
+        for step, i, j in _align([[pair.wrong for pair in row] for row in pairs], sizes, len(predicted)):
+            yield step, None if step == "missing" else predicted[j], i
+
+    def _pairs(self, expected: list[Json], predicted: list[Json], path: str, key: str) -> tuple[list[Json], list[list[Score]], list[int]]:
+        """The predicted rows in the order in which they count, the score of each true row with each of them, and the sizes of the true."""
+        if key in self.unordered and not any(isinstance(row, dict | list) for row in expected):
+            predicted = _reorder(expected, predicted, loose=key in self.loose)
+        pairs = [[self._compare(e, p, path, key) for p in predicted] for e in expected]
+        return predicted, pairs, [count_fields(row) for row in expected]
 
 
 def count_fields(expected: Json) -> int:
@@ -181,7 +197,7 @@ def _reorder(expected: Sequence[Json], predicted: Sequence[Json], loose: bool) -
     return [slot for slot in filled if slot is not _ABSENT] + rest
 
 
-def _align(wrong: list[list[int]], sizes: list[int], columns: int) -> Iterator[tuple[Literal["pair", "missing", "extra"], int, int]]:
+def _align(wrong: list[list[int]], sizes: list[int], columns: int) -> Iterator[tuple[RowStep, int, int]]:
     """Pair true rows with predicted rows in order so that the fewest fields are wrong.
 
     wrong[i][j]: wrong fields when true row i is paired with predicted row j. sizes: fields of each true row.
