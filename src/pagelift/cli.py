@@ -75,6 +75,11 @@ class Split(enum.StrEnum):
     test = "test"
 
 
+class QuantizationMethod(enum.StrEnum):
+    best = "best"
+    oq = "oq"
+
+
 class Done(SystemExit):
     """Ends the command with one of our own exit codes; the codes of the command line parser are mapped in `main`."""
 
@@ -496,6 +501,38 @@ def synth(
     from pagelift.commands import synth as command
 
     raise Done(command.run(out, command.Order(count, seed, split.value, tuple(kinds or ()), pictures)))
+
+
+@app.command(epilog=EPILOG, short_help="Make a checkpoint smaller, measured on documents.")
+def quantize(  # noqa: PLR0913, PLR0917
+    model: Annotated[str, typer.Argument(metavar="M", help="A checkpoint folder or a cached hub id, in 16 bits.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder; the same command again goes on where it was killed.")],
+    target: Annotated[str, typer.Option(metavar="T", help="oQ8, oQ6, oQ5, oQ4, oQ3.5, oQ3, or bits per weight such as 4.25.")] = "oQ4",
+    size_gb: Annotated[
+        float | None, typer.Option(min=0.001, metavar="X", help="At most so many GB (10^9 bytes) instead of a target.")
+    ] = None,
+    method: Annotated[
+        QuantizationMethod, typer.Option(help="best: measured on documents; oq: the published plan, rounded to nearest.")
+    ] = QuantizationMethod.best,
+    calibration: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Your own documents beside generated ones; see docs/quantization.md.")
+    ] = None,
+    vision: Annotated[bool, typer.Option("--vision/--no-vision", help="Whether best may pack the vision tower too.")] = True,
+    documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the statistics.")] = 48,
+    sensitivity_documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the sensitivities.")] = 12,
+    held_out: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents that decide between allocations.")] = 16,
+    rounds: Annotated[int, typer.Option(min=0, metavar="N", help="Rounds of trying other allocations on held-out documents.")] = 1,
+    backend: Annotated[Backend, typer.Option(help="What runs the model; auto is cpu-exact.")] = Backend.auto,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the bits of every matrix.")] = None,
+) -> None:
+    """Write a checkpoint in MLX affine format that pagelift, mlx-lm and mlx-vlm load, with the bits where the answers need them."""
+    from pagelift.commands import quantize as command
+    from pagelift.quantization.job import Effort, Job
+    from pagelift.weights import find_model
+
+    effort = Effort(documents, sensitivity_documents, held_out, rounds)
+    job = Job(find_model(model), out, target, size_gb, method.value, calibration, vision, effort)
+    raise Done(command.run(job, backend.value, plot))
 
 
 @app.command(epilog=EPILOG, short_help="Report what this machine is and what is missing.")

@@ -118,12 +118,9 @@ class Lockstep:
         for part in self._source.parts:
             children = self._children(part, variants, states)
             runs = sum(child != REFERENCE for child in children.values()) if part.name != "head" else 0
-            total += self._size(part) * (everything + runs * measured) if part.name != "vision" or self._shown else 0
+            total += self._source.size(part) * (everything + runs * measured) if part.name != "vision" or self._shown else 0
             states = [children[states[k], variant.key(part)] for k, variant in enumerate(variants)]
         return total
-
-    def _size(self, part: Part) -> float:
-        return float(sum(self._source.checkpoint.tensors[name].array.size for name in part.names))
 
     def _moments(self, part: Part, known: Mapping[str, Floats]) -> Moments:
         wanted = [module.name for module in self._source.modules(part)]
@@ -164,25 +161,13 @@ class Lockstep:
 
     def _step(self, part: Part, runner: PartRunner, document: Forced, before: Floats | None, writer: CarryWriter | None) -> None:
         """One document through a part. before: its rows after the part before."""
-        if part.name == "vision":
-            rows = runner.pictures(document) if document.pictures else np.empty((0, self._source.config.text.hidden_size), np.float32)
-        elif part.name == "embeddings":
-            rows = runner.embed(document, before if document.pictures else None)
-        elif part.name == "head":
-            assert before is not None
-            rows = before
-            for _ in runner.logits(before[document.answer - 1 : -1]):
-                pass
-        else:
-            assert before is not None
-            rows = runner.block(document, before)
+        rows = runner.rows(document, before)
         if writer:
             writer.add(rows)
-        self._advance(self._size(part) * len(document))
+        self._advance(self._source.size(part) * len(document))
 
     def _carried(self, part: Part, documents: Sequence[Forced], name: str) -> Carried:
-        lengths = [sum(p.tokens for p in d.pictures) if part.name == "vision" else len(d) for d in documents]
-        return Carried(self._work / f"rows-{name}.f32", lengths, self._source.config.text.hidden_size)
+        return self._source.carried(self._work / f"rows-{name}.f32", part, documents)
 
     def _compare(
         self, part: Part, keys: Sequence[Key], states: Sequence[int], made: tuple[Rounder, Mapping[int, Carried]]

@@ -21,6 +21,8 @@ from pagelift.weights.quant.targets import base_allocation, base_format
 
 QUARTERS = 4
 VISION_BITS, VISION_MEASURED = 8, 4
+VISION_LEAST = 4
+"""Documents for quantization may not show all that pictures are needed for, least of all to models that read words too."""
 LOWERED_FROM = 4
 """From this width on a group loses a step to be measured; below it gains one, because two bits are another regime."""
 LEAST_SHARE = 0.1
@@ -38,21 +40,22 @@ class Group:
     modules: tuple[Module, ...]
 
 
-def groups_of(sizes: Sizes) -> tuple[Group, ...]:
-    """All groups of a model; in the vision tower, roles alone."""
+def groups_of(sizes: Sizes, vision: bool = True) -> tuple[Group, ...]:
+    """All groups of a model; in the vision tower, roles alone. vision: whether the tower's matrices are among them."""
     blocks = 1 + max((module.block for module in sizes.modules if module.block is not None), default=0)
     found: dict[tuple[str, str], list[Module]] = {}
-    for module in sizes.modules:
+    for module in sizes.modules if vision else sizes.text_modules:
         role = ("" if module.is_text else "vision.") + module.role
         quarter = "" if module.block is None else f" {1 + module.block * QUARTERS // blocks}/{QUARTERS}"
         found.setdefault((role, role + quarter), []).append(module)
     return tuple(Group(role, name, tuple(modules)) for (role, name), modules in found.items())
 
 
-def operating_point(sizes: Sizes, base_bits: int) -> dict[str, Format]:
-    """The version that groups are measured from: the usual width everywhere, eight bits in the vision tower."""
-    vision = {m.name: form for m in sizes.modules if not m.is_text and (form := base_format(VISION_BITS, m.in_features))}
-    return vision | base_allocation(sizes, base_bits)
+def operating_point(sizes: Sizes, base_bits: int, vision: bool = True) -> dict[str, Format]:
+    """The version that groups are measured from: the usual width everywhere, eight bits in the vision tower if that is packed at all."""
+    tower = [module for module in sizes.modules if vision and not module.is_text]
+    packed = {module.name: form for module in tower if (form := base_format(VISION_BITS, module.in_features))}
+    return packed | base_allocation(sizes, base_bits)
 
 
 def moved(group: Group, base: Allocation) -> Allocation:
@@ -97,11 +100,14 @@ def costs(groups: Sequence[Group], factors: Mapping[str, float], errors: Mapping
 
 
 def cheapest(sizes: Sizes, prices: Costs, budget: int) -> Allocation:
-    """The allocation with the least predicted divergence within `budget` bytes; exact (`weights.quant.knapsack`). Raises ConfigError."""
-    forms = [sorted(prices[module.name]) for module in sizes.modules]
+    """The allocation with the least predicted divergence within `budget` bytes; exact (`weights.quant.knapsack`). Raises ConfigError.
+
+    Matrices without prices stay in 16 bits. Those of the vision tower get `VISION_LEAST` bits at least.
+    """
+    modules = [module for module in sizes.modules if module.name in prices]
+    forms = [sorted(form for form in prices[m.name] if m.is_text or form.bits >= VISION_LEAST) for m in modules]
     items = [
-        [Option(module.nbytes(form), prices[module.name][form]) for form in choice]
-        for module, choice in zip(sizes.modules, forms, strict=True)
+        [Option(module.nbytes(form), prices[module.name][form]) for form in choice] for module, choice in zip(modules, forms, strict=True)
     ]
-    chosen = solve(items, budget - sizes.rest)
-    return {module.name: choice[place] for module, choice, place in zip(sizes.modules, forms, chosen, strict=True)}
+    chosen = solve(items, budget - sizes.nbytes({}) + sum(module.nbytes(None) for module in modules))
+    return {module.name: choice[place] for module, choice, place in zip(modules, forms, chosen, strict=True)}

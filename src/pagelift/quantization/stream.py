@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -17,6 +17,7 @@ from pagelift.models.config import ModelConfig, load_config
 from pagelift.models.positions import text_angles
 from pagelift.models.qwen3_5 import LayerBuilder, OutputHead, rotary_table, run_layer
 from pagelift.models.qwen3_5_vision import VisionTower
+from pagelift.quantization.carry import Carried
 from pagelift.quantization.recording import Listener, Listening, SwappingReader, unheard
 from pagelift.weights import Checkpoint, load_checkpoint
 from pagelift.weights.quant.formats import Module, Sizes
@@ -60,6 +61,15 @@ class Source:
         for name in part.names:
             self.checkpoint.tensors[name].release()
 
+    def size(self, part: Part) -> float:
+        """Numbers in all tensors of a part: what a token costs there."""
+        return float(sum(self.checkpoint.tensors[name].array.size for name in part.names))
+
+    def carried(self, path: Path, part: Part, documents: Sequence[Forced]) -> Carried:
+        """Where the rows of documents after a part are kept."""
+        lengths = [sum(p.tokens for p in d.pictures) if part.name == "vision" else len(d) for d in documents]
+        return Carried(path, lengths, self.config.text.hidden_size)
+
     def reader(self, swapped: Mapping[str, Matrix]) -> SwappingReader:
         return SwappingReader(self.checkpoint, {}, swapped)
 
@@ -87,8 +97,26 @@ class PartRunner:
                 assert part.block is not None
                 self._layer = builder.layer(part.block)
 
+    def rows(self, document: Forced, before: Floats | None) -> Floats:
+        """A document through the part. before: its rows after the part before; of the vision tower only those of pictures.
+
+        The head gives back what it gets: it is run over the answer, so that its listener hears it.
+        """
+        if self._part.name == "vision":
+            return self.pictures(document)
+        if self._part.name == "embeddings":
+            return self.embed(document, before if document.pictures else None)
+        assert before is not None
+        if self._part.name != "head":
+            return self.block(document, before)
+        for _ in self.logits(before[document.answer - 1 : -1]):
+            pass
+        return before
+
     def pictures(self, document: Forced) -> Floats:
         """Features of all pictures of a document, one after the other: (tokens, hidden)."""
+        if not document.pictures:
+            return np.empty((0, self._source.config.text.hidden_size), np.float32)
         features = [self._backend.to_numpy(self._tower.encode(p.picture.patches(), [p.picture.grid])) for p in document.pictures]
         return np.concatenate(features)
 

@@ -1,0 +1,233 @@
+"""From a checkpoint to a quantized one: what is asked for, the steps, and what is kept so that killed work goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from pagelift.backends import Backend
+from pagelift.backends.tensors import Floats
+from pagelift.core.errors import ConfigError
+from pagelift.core.files import make_folder, write_atomic
+from pagelift.evals.forced import Forced, Forcer
+from pagelift.quantization.calibration import generated, of_user, text_pieces
+from pagelift.quantization.lockstep import Documents, Findings, Lockstep, Variant
+from pagelift.quantization.production import Production, Recipe
+from pagelift.quantization.refinement import Search, refine
+from pagelift.quantization.scores import block_scores
+from pagelift.quantization.sensitivity import Group, coefficients, groups_of, moved, operating_point
+from pagelift.quantization.stream import Source
+from pagelift.weights.quant import allocations
+from pagelift.weights.quant.formats import Allocation, Format
+from pagelift.weights.quant.targets import Target, check_size, parse_target, target_of_size
+
+Method = Literal["oq", "best"]
+WORK = ".quantize"
+"""The folder within the output where work is kept until it is done."""
+PLAN, HEAD = "plan.json", "head.npy"
+HELD_SEED, SENSITIVITY_SEED = 715, 716
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is measured. calibration, sensitivity, held_out: generated documents for the statistics, for the sensitivities, and for
+    deciding and the final measurement. rounds: of refinement. text: pieces of text for the block scores of oQ."""
+
+    calibration: int = 48
+    sensitivity: int = 12
+    held_out: int = 16
+    rounds: int = 1
+    text: int = 128
+
+    def __post_init__(self) -> None:
+        if min(self.calibration, self.sensitivity, self.held_out, self.text) < 1 or self.rounds < 0:
+            raise ConfigError(f"{self}: at least one document of each kind is needed")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """target: a name such as oQ4 or bits per weight. size_gb: instead of it, the most bytes of all tensors. calibration: a folder with
+    documents of the user. vision: whether method best may pack the vision tower."""
+
+    source: Path
+    out: Path
+    target: str = "oQ4"
+    size_gb: float | None = None
+    method: Method = "best"
+    calibration: Path | None = None
+    vision: bool = True
+    effort: Effort = field(default_factory=Effort)
+
+
+class Progress(Protocol):
+    """Told what is going on."""
+
+    def stage(self, name: str, work: float) -> None:
+        """A stage begins, which takes so much work, in parameters times tokens."""
+        ...
+
+    def advance(self, work: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was decided. notes: how, a line each. head: second moments of the head's input, for a head that is tied."""
+
+    allocation: Allocation
+    notes: tuple[str, ...]
+    head: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished checkpoint. divergences: of each held-out document, KL(original || quantized) at each token of a value; empty for oq."""
+
+    source: Source
+    target: Target
+    plan: Plan
+    size: int
+    divergences: list[list[float]]
+
+    @property
+    def text_bits(self) -> float:
+        return self.source.sizes.text_bits(self.plan.allocation)
+
+
+def quantize(job: Job, backend: Backend, progress: Progress) -> Result:
+    """Make a quantized checkpoint, or go on with one that was begun by the same job. Raises WeightsError, ConfigError, DocumentError.
+
+    backend: runs the parts of the model; one that computes in float32.
+    """
+    source = Source.open(job.source, backend)
+    target = parse_target(job.target) if job.size_gb is None else target_of_size(source.sizes, int(job.size_gb * 1e9))
+    work = _work_folder(job)
+    documents = _documents(job)
+    plan = _load_plan(work, job)
+    if plan is None:
+        make = _plan_best if job.method == "best" else _plan_oq
+        plan = make(source, target, (job, documents, work), progress)
+        check_size(source.sizes, plan.allocation, target)
+        _save_plan(work, job, plan)
+    tied = {} if plan.head is None else {"text.embed_tokens": plan.head}
+    recipe = Recipe(plan.allocation, "gptq" if job.method == "best" else "nearest", tied)
+    seen = Documents(documents.calibration, documents.held_out) if job.method == "best" else Documents((), ())
+    production = Production(source, recipe, seen, (job.out, work), progress.advance)
+    progress.stage("rounding", production.total_work())
+    divergences = production.run()
+    return Result(source, target, plan, source.sizes.nbytes(plan.allocation), divergences)
+
+
+def finish(job: Job) -> None:
+    """Remove what was kept for going on."""
+    shutil.rmtree(job.out / WORK, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """Documents by purpose; none of them is in two."""
+
+    calibration: tuple[Forced, ...]
+    sensitivity: tuple[Forced, ...]
+    held_out: tuple[Forced, ...]
+
+
+def _documents(job: Job) -> Sets:
+    """Generated documents, and those of the user in turn. For oq, none."""
+    if job.method == "oq":
+        return Sets((), (), ())
+    forcer, effort = Forcer(job.source), job.effort
+    mine = of_user(forcer, job.calibration) if job.calibration else ()
+    return Sets(
+        generated(forcer, "train", effort.calibration) + mine[::2],
+        generated(forcer, "train", effort.sensitivity, SENSITIVITY_SEED) + mine[3::4],
+        generated(forcer, "validation", effort.held_out, HELD_SEED) + mine[1::4],
+    )
+
+
+Context = tuple[Job, Sets, Path]
+
+
+def _plan_oq(source: Source, target: Target, context: Context, progress: Progress) -> Plan:
+    job, _, work = context
+    texts = text_pieces(Forcer(job.source), job.effort.text)
+    blocks = [part for part in source.parts if part.block is not None or part.name == "embeddings"]
+    progress.stage("block scores", sum(source.size(part) for part in blocks) * sum(map(len, texts)))
+    scores = block_scores(source, texts, target.base_bits, work, progress.advance)
+    notes = [f"block scores: {', '.join(f'{block}: {score:.4g}' for block, score in scores.items())}"]
+    return Plan(allocations.oq(source.sizes, scores, target), tuple(notes))
+
+
+def _plan_best(source: Source, target: Target, context: Context, progress: Progress) -> Plan:
+    job, documents, work = context
+    groups, base = groups_of(source.sizes, job.vision), operating_point(source.sizes, target.base_bits, job.vision)
+    variants = [Variant(allocation, "least_squares") for allocation in (base, *(moved(group, base) for group in groups))]
+    lockstep = Lockstep(source, Documents(documents.calibration, documents.sensitivity), work, progress.advance)
+    progress.stage("sensitivities", lockstep.work_of(variants))
+    findings = lockstep.run(variants, survey=True)
+    factors = coefficients(groups, base, findings)
+    notes = _group_notes(groups, findings, factors)
+    head = findings.head if source.config.tied_embeddings else None
+    search = Search(source.sizes, groups, findings.errors, target.budget(source.sizes))
+    held = Lockstep(source, Documents(documents.calibration, documents.held_out), work, progress.advance)
+
+    def measure(tried: Sequence[Variant]) -> Findings:
+        progress.stage(f"{len(tried)} allocations on held-out documents", held.work_of(tried))
+        return held.run(tried, known={} if head is None else {"text.embed_tokens": head})
+
+    allocation, kept = refine(search, factors, measure, job.effort.rounds)
+    return Plan(allocation, (*notes, *kept), head)
+
+
+def _group_notes(groups: tuple[Group, ...], findings: Findings, factors: dict[str, float]) -> list[str]:
+    means = findings.means()
+    changes = zip(groups, means[1:] - means[0], strict=True)
+    lines = [f"{group.name}: {change:+.5f} nats, factor {factors[group.name]:.4g}" for group, change in changes]
+    return [f"operating point: {means[0]:.5f} nats", *lines]
+
+
+def _work_folder(job: Job) -> Path:
+    """Raises ConfigError when the output folder holds something else."""
+    work = job.out / WORK
+    if job.out.resolve() == job.source.resolve():
+        raise ConfigError(f"{job.out} is the checkpoint itself; choose another place for the quantized one")
+    if job.out.is_file() or (job.out.is_dir() and any(job.out.iterdir()) and not work.is_dir()):
+        raise ConfigError(f"{job.out} is there already and not an empty folder; choose another place")
+    make_folder(work)
+    mark = _fingerprint(job)
+    known = work / "job.json"
+    if known.is_file() and json.loads(known.read_bytes()) != mark:
+        raise ConfigError(f"{job.out} holds work of another command; give the same options to go on, or delete the folder")
+    write_atomic(known, json.dumps(mark))
+    return work
+
+
+def _fingerprint(job: Job) -> dict[str, Any]:
+    """What has to be the same to go on."""
+    digest = hashlib.sha256((job.source / "config.json").read_bytes() if (job.source / "config.json").is_file() else b"")
+    for file in sorted(job.source.glob("*.safetensors")):
+        digest.update(f"{file.name} {file.stat().st_size}".encode())
+    given = {"target": job.target, "size_gb": job.size_gb, "method": job.method, "calibration": str(job.calibration), "vision": job.vision}
+    return {**given, **asdict(job.effort), "source": digest.hexdigest()}
+
+
+def _save_plan(work: Path, job: Job, plan: Plan) -> None:
+    if plan.head is not None:
+        np.save(work / HEAD, plan.head)
+    formats = {name: [form.bits, form.group_size] for name, form in plan.allocation.items()}
+    write_atomic(work / PLAN, json.dumps({"job": _fingerprint(job), "allocation": formats, "notes": plan.notes}, indent=1))
+
+
+def _load_plan(work: Path, job: Job) -> Plan | None:
+    if not (work / PLAN).is_file():
+        return None
+    saved = json.loads((work / PLAN).read_bytes())
+    assert saved["job"] == _fingerprint(job)
+    head = np.load(work / HEAD) if (work / HEAD).is_file() else None
+    return Plan({name: Format(*form) for name, form in saved["allocation"].items()}, tuple(saved["notes"]), head)
