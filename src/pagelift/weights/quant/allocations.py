@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from random import Random
 
-from pagelift.backends.tensors import BITS
+from pagelift.backends.tensors import BITS, GROUP_SIZES
 from pagelift.weights.quant.formats import Allocation, Format, Module, Sizes
 from pagelift.weights.quant.targets import Target, base_allocation, base_format, wider
 
@@ -22,17 +22,22 @@ HIGH, MIDDLE = 0.5, 0.2
 
 def uniform(sizes: Sizes, budget: int) -> Allocation:
     """The widest format that all matrices can have in `budget` bytes; what is left goes to matrices at equal distances, one bit each."""
-    base = _widest(sizes, budget)
-    modules = [module for module in sizes.text_modules if module.name in base]
-    best: Allocation = base
-    for count in range(len(modules) + 1):
-        allocation = dict(base)
-        for place in range(count):
-            module = modules[place * len(modules) // count]
-            allocation[module.name] = wider(base[module.name]) or base[module.name]
-        if sizes.nbytes(best) < sizes.nbytes(allocation) <= budget:
-            best = allocation
-    return best
+    allocation = _widest(sizes, budget)
+    left = budget - sizes.nbytes(allocation)
+    modules = [module for module in sizes.text_modules if module.name in allocation]
+    steps = {m.name: m.nbytes(raised) - m.nbytes(allocation[m.name]) for m in modules if (raised := wider(allocation[m.name]))}
+    share = left / max(1, sum(steps.values()))
+    due = 0.0
+    for later in (False, True):  # the second time, whatever still fits
+        for module in modules if not later else sorted(modules, key=lambda module: -module.parameters):
+            step = steps.get(module.name, 0)
+            due += share * step
+            raised = wider(allocation[module.name])
+            if raised and 0 < step <= left and (later or due >= step / 2):
+                allocation[module.name] = raised
+                left -= steps.pop(module.name)
+                due -= step
+    return allocation
 
 
 def random(sizes: Sizes, budget: int, seed: int = 0) -> Allocation:
@@ -65,11 +70,12 @@ def oq(sizes: Sizes, scores: Mapping[int, float], target: Target) -> Allocation:
     size, budget = sizes.nbytes(allocation), target.budget(sizes)
     for module, bits, outer in _fill_order(sizes, scores, target.base_bits):
         form = allocation.get(module.name)
-        if form is None or form.bits >= bits:
+        if form is None or form.bits > bits or (form.bits == bits and bits < BITS[-1]):
             continue
-        more = module.nbytes(Format(bits, form.group_size)) - module.nbytes(form)
+        raised = Format(bits, form.group_size if form.bits < bits else GROUP_SIZES[0])
+        more = module.nbytes(raised) - module.nbytes(form)
         if size + more <= (target.limit(sizes) if outer else budget):
-            allocation[module.name] = Format(bits, form.group_size)
+            allocation[module.name] = raised
             size += more
     return allocation
 
@@ -88,7 +94,7 @@ def _fill_order(sizes: Sizes, scores: Mapping[int, float], base_bits: int) -> It
         steps = len(BITS) if share >= HIGH else 2 if share >= MIDDLE else 1
         bits = BITS[min(BITS.index(base_bits) + steps, len(BITS) - 1)]
         yield from ((module, bits, False) for module in sorted(inside[block], key=lambda module: module.parameters))
-    for block in blocks:  # what is still left, in the smallest steps
+    for block in blocks:  # what is still left, in the smallest steps; after eight bits come groups of 32
         for module in inside[block]:
             yield from ((module, bits, False) for bits in BITS)
 

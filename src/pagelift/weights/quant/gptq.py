@@ -30,7 +30,7 @@ DOUBLE_UP_TO = 4096
 def compensation(moments: Floats) -> Floats:
     """U (in, in), upper triangular with U^T U = H^-1 for the damped second moments H of a layer's inputs.
 
-    Features that never occur get a moment of one: they take part in nothing. Damping grows tenfold while H is not positive definite.
+    Features that never occur get the mean moment and depend on nothing. Damping grows tenfold while H is not positive definite.
     """
     work: Reals = moments.astype(np.float64) if len(moments) <= DOUBLE_UP_TO else moments.copy()
     diagonal = np.einsum("ii->i", work)
