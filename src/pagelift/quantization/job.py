@@ -186,10 +186,8 @@ def _plan_best(source: Source, target: Target, context: Context, progress: Progr
 
 
 def _group_notes(groups: tuple[Group, ...], findings: Findings, factors: dict[str, float]) -> list[str]:
-    means = findings.means()
-    changes = zip(groups, means[1:] - means[0], strict=True)
-    lines = [f"{group.name}: {change:+.5f} nats, factor {factors[group.name]:.4g}" for group, change in changes]
-    return [f"operating point: {means[0]:.5f} nats", *lines]
+    changes = zip(groups, findings.means()[1:], strict=True)
+    return [f"{group.name}: {change:.3g} nats, factor {factors[group.name]:.3g}" for group, change in changes]
 
 
 def _work_folder(job: Job) -> Path:

@@ -57,7 +57,8 @@ class Documents:
 
 @dataclass(slots=True)
 class Findings:
-    """divergences: for each variant and measured document, KL(original || variant) of each token of a value, in nats.
+    """divergences: for each variant and measured document, KL(truth || variant) of each token of a value, in nats; the truth is the
+    original, or the first variant.
 
     errors: for each module, the output error of each format. head: second moments of the head's input over answers.
     """
@@ -84,7 +85,10 @@ class Lockstep:
         work.mkdir(parents=True, exist_ok=True)
 
     def run(self, variants: Sequence[Variant], survey: bool = False, known: Mapping[str, Floats] | None = None) -> Findings:
-        """All variants through all parts. survey: measure the error of every format. known: moments of modules from an earlier run."""
+        """All variants through all parts. known: moments of modules from an earlier run.
+
+        survey: measure the error of every format, and compare with the first variant instead of the original.
+        """
         findings = Findings()
         states = [REFERENCE] * len(variants)
         carried: dict[int, Carried] = {}
@@ -99,7 +103,7 @@ class Lockstep:
             children = self._children(part, variants, states)
             if part.name == "head":
                 findings.head = moments.of("lm_head")
-                findings.divergences = self._compare(part, [variant.key(part) for variant in variants], states, (rounder, carried))
+                findings.divergences = self._compare(part, variants, (states, carried, rounder), survey)
             after = {} if reference is None else {REFERENCE: reference}
             for (parent, key), child in children.items():
                 if child != REFERENCE and part.name != "head":
@@ -170,19 +174,20 @@ class Lockstep:
         return self._source.carried(self._work / f"rows-{name}.f32", part, documents)
 
     def _compare(
-        self, part: Part, keys: Sequence[Key], states: Sequence[int], made: tuple[Rounder, Mapping[int, Carried]]
+        self, part: Part, variants: Sequence[Variant], at: tuple[Sequence[int], Mapping[int, Carried], Rounder], to_first: bool
     ) -> list[list[Doubles]]:
-        """Divergences of all variants at the answers of the measured documents."""
-        rounder, carried = made
+        """Divergences of all variants at the answers of the measured documents. at: the state of each, their rows, matrices of the head."""
+        states, carried, rounder = at
+        keys = [variant.key(part) for variant in variants]
         runners = {key: PartRunner(self._source, part, self._swapped(key, rounder)) for key in dict.fromkeys(keys)}
-        original = PartRunner(self._source, part, {})
+        truth, truth_state = (runners[keys[0]], states[0]) if to_first else (PartRunner(self._source, part, {}), REFERENCE)
         found: list[list[Doubles]] = [[] for _ in keys]
         for k, document in enumerate(self._documents.measured):
             rows = document.asked
-            truths = [log_softmax(logits) for logits in original.logits(carried[REFERENCE][k][rows])]
+            truths = [log_softmax(logits) for logits in truth.logits(carried[truth_state][k][rows])]
             for number, key in enumerate(keys):
                 logits = runners[key].logits(carried[states[number]][k][rows])
-                parts = [divergence(truth, log_softmax(values)) for truth, values in zip(truths, logits, strict=True)]
+                parts = [divergence(right, log_softmax(values)) for right, values in zip(truths, logits, strict=True)]
                 found[number].append(np.concatenate(parts) if parts else np.empty(0))
         return found
 

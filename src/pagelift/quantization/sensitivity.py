@@ -1,17 +1,17 @@
 """What the errors of each matrix cost at the model's output.
 
 A matrix of some role in some quarter of the depth costs coefficient * error, where the error is that of its own output under the
-format (tr(D H D^T)), and the coefficient says what such an error does to the predictions of answers: one group of matrices at a time
-gets another width than in the version where all have the usual one, and the divergence changes. Only that width is measured; the errors
-of all formats are known from the weights.
+format (tr(D H D^T)), and the coefficient says what such an error does to the predictions of answers. In the version where all
+matrices have the usual width, one group at a time gets another one; how far the predictions then are from those of that version,
+not from the original's, is what the group's own change does. (Differences of two divergences from the original would contain the
+product of this change and all other errors, which is larger and has either sign.) Errors of rounding twice add up. Only that width is
+measured; the errors of all formats are known from the weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from pagelift.backends.tensors import BITS
 from pagelift.quantization.lockstep import Findings
@@ -25,8 +25,7 @@ VISION_LEAST = 4
 """Documents for quantization may not show all that pictures are needed for, least of all to models that read words too."""
 LOWERED_FROM = 4
 """From this width on a group loses a step to be measured; below it gains one, because two bits are another regime."""
-LEAST_SHARE = 0.1
-"""A coefficient is at least this share of what all groups of its role have together: differences of divergences are noisy."""
+SMALLEST = 1e-12
 
 Costs = dict[str, dict[Format, float]]
 
@@ -75,22 +74,12 @@ def _moved_bits(bits: int, text: bool) -> int:
 
 
 def coefficients(groups: Sequence[Group], base: Allocation, findings: Findings) -> dict[str, float]:
-    """What a unit of error costs, by group. findings: of `base` first and then of each group's `moved`, with all errors."""
-    means = findings.means()
-    changes, spans = means[1:] - means[0], np.zeros(len(groups))
-    for k, group in enumerate(groups):
+    """What a unit of error costs, by group. findings: of `base` and then of each group's `moved`, compared with `base`, and all errors."""
+    means, result = findings.means()[1:], {}
+    for group, change in zip(groups, means, strict=True):
         other = moved(group, base)
-        spans[k] = sum(
-            findings.errors[m.name][other[m.name]] - findings.errors[m.name][base[m.name]] for m in group.modules if m.name in base
-        )
-    result: dict[str, float] = {}
-    least = min((c / s for c, s in zip(changes, spans, strict=True) if s and c / s > 0), default=1.0)
-    for k, group in enumerate(groups):
-        same = [j for j, other in enumerate(groups) if other.role == group.role]
-        span = float(sum(spans[j] for j in same))
-        pooled = float(sum(changes[j] for j in same)) / span if span else 0.0
-        own = float(changes[k] / spans[k]) if spans[k] else pooled
-        result[group.name] = max(own, LEAST_SHARE * pooled, LEAST_SHARE * least)
+        errors = [findings.errors[m.name][forms[m.name]] for m in group.modules if m.name in base for forms in (base, other)]
+        result[group.name] = float(change) / max(sum(errors), SMALLEST)
     return result
 
 

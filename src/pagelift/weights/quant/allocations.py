@@ -10,7 +10,7 @@ from random import Random
 
 from pagelift.backends.tensors import BITS, GROUP_SIZES
 from pagelift.weights.quant.formats import Allocation, Format, Module, Sizes
-from pagelift.weights.quant.targets import Target, base_allocation, base_format, wider
+from pagelift.weights.quant.targets import SLACK, Target, base_allocation, base_format, wider
 
 FLOORS = {"in_proj_a": 5, "in_proj_b": 5, "v_proj": 6, "out_proj": 5, "o_proj": 5, "in_proj_z": 5, "down_proj": 5}
 """The fewest bits of some roles in the plan of oQ, in the order in which they get them."""
@@ -63,18 +63,19 @@ def random(sizes: Sizes, budget: int, seed: int = 0) -> Allocation:
 def oq(sizes: Sizes, scores: Mapping[int, float], target: Target) -> Allocation:
     """The plan of oQ. scores: of each decoder block, how much its output suffers from one step fewer bits.
 
-    Base width everywhere; head and embeddings 8 bits while the hard cap allows it; then floors by role, then blocks by their
+    Base width everywhere; head and embeddings 8 bits if that stays within 1% of the target and below the cap; then floors by role, then blocks by their
     scores, each step only while the target is not exceeded; the vision tower stays as it is (the published description of oQ).
     """
     allocation = base_allocation(sizes, target.base_bits)
     size, budget = sizes.nbytes(allocation), target.budget(sizes)
+    outer_limit = min(target.limit(sizes), sizes.budget(target.bits * (1 + SLACK)))
     for module, bits, outer in _fill_order(sizes, scores, target.base_bits):
         form = allocation.get(module.name)
         if form is None or form.bits > bits or (form.bits == bits and bits < BITS[-1]):
             continue
         raised = Format(bits, form.group_size if form.bits < bits else GROUP_SIZES[0])
         more = module.nbytes(raised) - module.nbytes(form)
-        if size + more <= (target.limit(sizes) if outer else budget):
+        if size + more <= (outer_limit if outer else budget):
             allocation[module.name] = raised
             size += more
     return allocation
