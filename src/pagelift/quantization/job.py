@@ -32,6 +32,8 @@ Method = Literal["oq", "best"]
 WORK = ".quantize"
 """The folder within the output where work is kept until it is done."""
 PLAN, HEAD = "plan.json", "head.npy"
+TIED = "text.embed_tokens"
+"""The module that is the head, too, where the two are tied."""
 HELD_SEED, SENSITIVITY_SEED = 715, 716
 
 
@@ -107,21 +109,43 @@ def quantize(job: Job, backend: Backend, progress: Progress) -> Result:
     """
     source = Source.open(job.source, backend)
     target = parse_target(job.target) if job.size_gb is None else target_of_size(source.sizes, int(job.size_gb * 1e9))
-    work = _work_folder(job)
-    documents = _documents(job)
+    work = work_folder(job)
+    documents = _documents(job) if job.method == "best" else None
     plan = _load_plan(work, job)
     if plan is None:
-        make = _plan_best if job.method == "best" else _plan_oq
-        plan = make(source, target, (job, documents, work), progress)
+        plan = (
+            _plan_oq(source, target, (job, work), progress)
+            if documents is None
+            else _plan_best(source, target, (job, documents, work), progress)
+        )
         check_size(source.sizes, plan.allocation, target)
         _save_plan(work, job, plan)
-    tied = {} if plan.head is None else {"text.embed_tokens": plan.head}
+    tied = {} if plan.head is None else {TIED: plan.head}
     recipe = Recipe(plan.allocation, "gptq" if job.method == "best" else "nearest", tied)
-    seen = Documents(documents.calibration, documents.held_out) if job.method == "best" else Documents((), ())
+    return make(source, target, recipe, (job, documents, work), progress, plan.notes)
+
+
+def make(
+    source: Source, target: Target, recipe: Recipe, context: tuple[Job, Sets | None, Path], progress: Progress, notes: tuple[str, ...] = ()
+) -> Result:
+    """Write the files of a recipe. context: the job, its documents if it needs any, and its work folder."""
+    job, documents, work = context
+    seen = Documents(documents.calibration, documents.held_out) if documents else Documents((), ())
     production = Production(source, recipe, seen, (job.out, work), progress.advance)
     progress.stage("rounding", production.total_work())
     divergences = production.run()
-    return Result(source, target, plan, source.sizes.nbytes(plan.allocation), divergences)
+    return Result(source, target, Plan(recipe.allocation, notes), source.sizes.nbytes(recipe.allocation), divergences)
+
+
+def calibrated(source: Source, job: Job, progress: Progress) -> tuple[Sets, dict[str, Floats]]:
+    """The documents of a job, and what has to be known of a head that is tied before the embeddings are rounded."""
+    documents = _documents(job)
+    if not source.config.tied_embeddings:
+        return documents, {}
+    lockstep = Lockstep(source, Documents(documents.calibration, ()), work_folder(job), progress.advance)
+    progress.stage("statistics", lockstep.work_of([]))
+    head = lockstep.run([]).head
+    return documents, {} if head is None else {TIED: head}
 
 
 def finish(job: Job) -> None:
@@ -139,9 +163,7 @@ class Sets:
 
 
 def _documents(job: Job) -> Sets:
-    """Generated documents, and those of the user in turn. For oq, none."""
-    if job.method == "oq":
-        return Sets((), (), ())
+    """Generated documents, and those of the user in turn."""
     forcer, effort = Forcer(job.source), job.effort
     mine = of_user(forcer, job.calibration) if job.calibration else ()
     return Sets(
@@ -151,11 +173,8 @@ def _documents(job: Job) -> Sets:
     )
 
 
-Context = tuple[Job, Sets, Path]
-
-
-def _plan_oq(source: Source, target: Target, context: Context, progress: Progress) -> Plan:
-    job, _, work = context
+def _plan_oq(source: Source, target: Target, context: tuple[Job, Path], progress: Progress) -> Plan:
+    job, work = context
     texts = text_pieces(Forcer(job.source), job.effort.text)
     blocks = [part for part in source.parts if part.block is not None or part.name == "embeddings"]
     progress.stage("block scores", sum(source.size(part) for part in blocks) * sum(map(len, texts)))
@@ -164,7 +183,7 @@ def _plan_oq(source: Source, target: Target, context: Context, progress: Progres
     return Plan(allocations.oq(source.sizes, scores, target), tuple(notes))
 
 
-def _plan_best(source: Source, target: Target, context: Context, progress: Progress) -> Plan:
+def _plan_best(source: Source, target: Target, context: tuple[Job, Sets, Path], progress: Progress) -> Plan:
     job, documents, work = context
     groups, base = groups_of(source.sizes, job.vision), operating_point(source.sizes, target.base_bits, job.vision)
     variants = [Variant(allocation, "least_squares") for allocation in (base, *(moved(group, base) for group in groups))]
@@ -179,7 +198,7 @@ def _plan_best(source: Source, target: Target, context: Context, progress: Progr
 
     def measure(tried: Sequence[Variant]) -> Findings:
         progress.stage(f"{len(tried)} allocations on held-out documents", held.work_of(tried))
-        return held.run(tried, known={} if head is None else {"text.embed_tokens": head})
+        return held.run(tried, known={} if head is None else {TIED: head})
 
     allocation, kept = refine(search, factors, measure, job.effort.rounds)
     return Plan(allocation, (*notes, *kept), head)
@@ -190,7 +209,7 @@ def _group_notes(groups: tuple[Group, ...], findings: Findings, factors: dict[st
     return [f"{group.name}: {change:.3g} nats, factor {factors[group.name]:.3g}" for group, change in changes]
 
 
-def _work_folder(job: Job) -> Path:
+def work_folder(job: Job) -> Path:
     """Raises ConfigError when the output folder holds something else."""
     work = job.out / WORK
     if job.out.resolve() == job.source.resolve():

@@ -63,8 +63,9 @@ def random(sizes: Sizes, budget: int, seed: int = 0) -> Allocation:
 def oq(sizes: Sizes, scores: Mapping[int, float], target: Target) -> Allocation:
     """The plan of oQ. scores: of each decoder block, how much its output suffers from one step fewer bits.
 
-    Base width everywhere; head and embeddings 8 bits if that stays within 1% of the target and below the cap; then floors by role, then blocks by their
-    scores, each step only while the target is not exceeded; the vision tower stays as it is (the published description of oQ).
+    Base width everywhere; head and embeddings 8 bits if that stays within 1% of the target and below the cap; then floors by role, then
+    blocks by their scores, each step only while the target is not exceeded; the vision tower stays as it is (the published
+    description of oQ).
     """
     allocation = base_allocation(sizes, target.base_bits)
     size, budget = sizes.nbytes(allocation), target.budget(sizes)
