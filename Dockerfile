@@ -4,6 +4,8 @@
 #   docker run --rm -p 127.0.0.1:8080:8080 -v pagelift:/data -e PAGELIFT_API_KEY=... pagelift
 #
 # With a model: put its folder into a volume and add `--model /models/NAME` to the command. Nothing is fetched at run time.
+# The health check asks 127.0.0.1:8080 by HTTP: with --allow-host add `--allow-host 127.0.0.1`, with TLS or another port give
+# docker run a --health-cmd of your own. `docker stop --time 40` leaves requests the time that --drain-seconds gives them.
 
 FROM python:3.12-slim AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*

@@ -43,6 +43,8 @@ class Weight {
 
   // From now on the weights are these tiles; the arrays are let go.
   void take_tiles(Memory tiles);
+  void take_tiles(Bytes tiles);
+  int64_t tile_bytes() const;  // what tiles of this matrix take
 
   Matrix matrix;
   const float* bias = nullptr;

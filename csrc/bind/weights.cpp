@@ -1,5 +1,6 @@
 // Weights and caches.
 #include "bind/bind.h"
+#include "tiles.h"
 
 namespace pagelift::bind {
 
@@ -62,6 +63,15 @@ void Weight::take_tiles(Memory tiles) {
   held_.clear();
 }
 
+void Weight::take_tiles(Bytes tiles) {
+  expect((int64_t)tiles.size() == tile_bytes() && (uintptr_t)tiles.data() % kTileVector == 0, "tiles do not fit the matrix, or lie askew");
+  matrix.tiles = tiles.data();
+  matrix.values = matrix.scales = matrix.offsets = nullptr;
+  held_ = {tiles};
+}
+
+int64_t Weight::tile_bytes() const { return TileShape(matrix).bytes; }
+
 void bind_weights(nb::module_& module) {
   nb::class_<Weight>(module, "Weight")
       .def_static(
@@ -82,6 +92,14 @@ void bind_weights(nb::module_& module) {
             return weight;
           },
           nb::arg("format"), nb::arg("type"), nb::arg("codes"), nb::arg("scales"), nb::arg("offsets"), nb::arg("bias").none())
+      .def("take_tiles", [](Weight& weight, Bytes tiles) { weight.take_tiles(tiles); }, nb::arg("tiles"))
+      .def_prop_ro("tiles",
+                   [](nb::object self) -> nb::object {
+                     const Weight& weight = nb::cast<const Weight&>(self);
+                     if (!weight.matrix.tiles) return nb::none();
+                     using Tiles = nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>;
+                     return nb::cast(Tiles(weight.matrix.tiles, {(size_t)weight.tile_bytes()}, self));
+                   })
       .def_prop_ro("shape", [](const Weight& weight) { return std::make_tuple(weight.matrix.out, weight.matrix.in); });
 
   nb::class_<KvCache>(module, "KvCache")

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -121,6 +123,11 @@ class Backend(ABC):
     @abstractmethod
     def load_embedding(self, matrix: Matrix) -> EmbeddingHandle:
         """Take over an embedding table (vocabulary, features). With tied weights the same matrix goes to `load_linear` too."""
+
+    def kept_weights(self, folder: Path, fingerprint: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """While it is open, weights of the checkpoint with this fingerprint are loaded in the form that this backend gave them before,
+        which is kept in `folder`. Nothing is kept by a backend that uses weights as they are in the file."""
+        return nullcontext()
 
     @abstractmethod
     def from_numpy(self, array: npt.NDArray[Any]) -> Array:

@@ -36,12 +36,13 @@ class HostTensor:
     """One tensor of a checkpoint.
 
     array: read-only view of type CARRIER[dtype]. release: tells the system that the mapped pages are not needed any more,
-    for a backend that has made its own copy; the array stays readable afterwards.
+    for a backend that has made its own copy; the array stays readable afterwards. name: in the file, "" for what was made of others.
     """
 
     array: AnyArray
     dtype: DType
     release: Callable[[], None] = _nothing
+    name: str = ""
 
     def __post_init__(self) -> None:
         if self.array.dtype != CARRIER[self.dtype]:

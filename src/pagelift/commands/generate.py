@@ -19,7 +19,7 @@ from pagelift.documents import Page, open_document
 from pagelift.evidence.claims import PictureSize, Units, check_claims, read_claims
 from pagelift.extract.prompts import page_picture
 from pagelift.models.pictures import picture_size
-from pagelift.runtime import Generation, LoadedModel, Sampling, load_model
+from pagelift.runtime import Generation, LoadedModel, RuntimeSettings, Sampling, load_model
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -30,7 +30,7 @@ class Job:
     """What was asked for on the command line.
 
     images: pictures or PDFs, of which all pages are shown. prompt: text or @file. as_json: one JSON object with the places that the
-    model names. units: of its coordinates.
+    model names. units: of its coordinates. tile_cache: where weights are kept as the backend lays them out.
     """
 
     model: str
@@ -41,6 +41,7 @@ class Job:
     sampling: Sampling = field(default_factory=Sampling)
     as_json: bool = False
     units: Units = "thousandths"
+    tile_cache: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def run(job: Job) -> ExitCode:
     text = _read_prompt(job.prompt)
     with contextlib.ExitStack() as documents:
         shown = list(_shown(job, documents))
-        loaded = load_model(job.model, job.backend)
+        loaded = load_model(job.model, job.backend, RuntimeSettings(tile_cache=job.tile_cache))
         if job.videos and loaded.processor is None:
             raise ConfigError(f"{job.model} is a text-only checkpoint; it cannot read videos")
         videos = [read_video(path, loaded.processor.choose_frames) for path in job.videos if loaded.processor]

@@ -156,6 +156,8 @@ def load_engine(name: str, model: LocalModel | RemoteServer = NOTHING_ASKED) -> 
     if name == "remote":
         return _remote(_named(model))
     if name != "vlm":
+        if replace(model, tile_cache=None) == NOTHING_ASKED:
+            return ENGINES[name]()  # where weights would be kept says nothing about a model
         raise ConfigError(f"engine {name} uses no model, but a model, backend or prompt was given; leave it out or choose engine vlm")
     return _vlm(model)
 

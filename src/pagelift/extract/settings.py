@@ -5,6 +5,7 @@ The file is config.toml in the user's configuration folder of pagelift (on Linux
     model = "mlx-community/lift-oQ4"     # a checkpoint folder or a hub id
     backend = "auto"                     # auto, cpu, mlx
     prompt = "/path/to/prompt.txt"       # in place of lift's wording; with {schema} in it
+    tile_cache = "/path/to/folder"       # for weights as the backend cpu lays them out; without it nothing is kept
 
     [remote]                             # for the engine remote alone
     api_base = "http://localhost:8000/v1"
@@ -26,11 +27,13 @@ from pagelift.core import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A model for the `vlm` engine. model: a checkpoint folder or a hub id, None for the default. prompt: a file with {schema} in it."""
+    """A model for the `vlm` engine. model: a checkpoint folder or a hub id, None for the default. prompt: a file with {schema} in it.
+    tile_cache: a folder in which weights are kept as the backend lays them out, for faster starts."""
 
     model: str | None = None
     backend: str = "auto"
     prompt: str | None = None
+    tile_cache: str | None = None
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -119,4 +122,4 @@ def choose_model(asked: LocalModel) -> LocalModel | None:
     if model is None:
         return None
     backend = asked.backend if asked.backend != "auto" else saved.backend
-    return LocalModel(model, backend, asked.prompt or saved.prompt)
+    return LocalModel(model, backend, asked.prompt or saved.prompt, asked.tile_cache or saved.tile_cache)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pagelift.extract.engines import ExtractOptions, ReadablePage
     from pagelift.extract.local import LocalAsker
     from pagelift.extract.telling import Tell
-    from pagelift.runtime import LoadedModel
+    from pagelift.runtime import LoadedModel, RuntimeSettings
     from pagelift.schema import Schema
 
 
@@ -27,8 +27,8 @@ class VlmEngine:
     """Asks a local model for the whole document, or for parts of it where it is long; the answer is held to the schema's grammar.
 
     model: a loaded model, a checkpoint folder or the id of a cached model. prompt: a file with the prompt's text, {schema} in it.
-    style: how the model writes its JSON. tell: if set, called with every value as the model writes it.
-    Raises WeightsError, EngineError, ConfigError.
+    style: how the model writes its JSON. settings: how a model that is loaded here uses the machine.
+    tell: if set, called with every value as the model writes it. Raises WeightsError, EngineError, ConfigError.
     """
 
     name = "vlm"
@@ -39,13 +39,14 @@ class VlmEngine:
         backend: str = "auto",
         prompt: str | Path | None = None,
         style: JsonStyle | None = None,
+        settings: RuntimeSettings | None = None,
     ) -> None:
         from pagelift.decoding import JsonStyle
         from pagelift.runtime import load_model
 
         self._template: str | None
         self._template, self._wording = read_template(Path(prompt) if prompt else None)
-        self.model = load_model(model, backend) if isinstance(model, str | Path) else model
+        self.model = load_model(model, backend, settings) if isinstance(model, str | Path) else model
         if prompt is None and wants_words(self.model.name):
             self._template, self._wording = None, WORDS_PROMPT
         self._style = style or JsonStyle()
@@ -74,10 +75,14 @@ def local_engine(asked: LocalModel) -> VlmEngine:
             "no local model is configured: give one (--model, PAGELIFT_MODEL, or model in config.toml), or fetch one with "
             "pagelift models pull datalab-to/lift"
         )
-    return _load(chosen.model, chosen.backend, chosen.prompt)
+    return _load(chosen)
 
 
 @lru_cache(maxsize=1)
-def _load(model: str, backend: str, prompt: str | None) -> VlmEngine:
+def _load(chosen: LocalModel) -> VlmEngine:
     """Extractors for several schemas share the weights."""
-    return VlmEngine(model, backend, prompt)
+    from pagelift.runtime import RuntimeSettings
+
+    assert chosen.model is not None
+    settings = RuntimeSettings(tile_cache=Path(chosen.tile_cache) if chosen.tile_cache else None)
+    return VlmEngine(chosen.model, chosen.backend, chosen.prompt, settings=settings)

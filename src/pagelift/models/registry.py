@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,7 @@ from pagelift.backends import Backend
 from pagelift.core.errors import WeightsError
 from pagelift.models.config import ModelConfig, load_config
 from pagelift.models.step import Head, Model
-from pagelift.weights import WeightReader, load_checkpoint
+from pagelift.weights import WeightReader, fingerprint, load_checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +24,20 @@ ARCHITECTURES = {
 class `OutputHead` of the same module."""
 
 
-def open_model(folder: Path, backend: Backend) -> Model:
-    """Load a checkpoint folder onto a backend. Raises WeightsError when it is not complete, sound and supported."""
+def open_model(folder: Path, backend: Backend, tile_cache: Path | None = None) -> Model:
+    """Load a checkpoint folder onto a backend. Raises WeightsError when it is not complete, sound and supported.
+
+    tile_cache: a folder for the form that the backend gives to weights, so that they are loaded faster the next time.
+    """
     config = load_config(folder)
     module, attribute = _architecture(config)
-    reader = WeightReader(load_checkpoint(folder), config.quantization)
+    checkpoint = load_checkpoint(folder)
+    reader = WeightReader(checkpoint, config.quantization)
     if config.vision and not reader.has("vision."):
         log.warning("%s describes a vision tower but holds none of its weights; it is used as a text-only model", folder)
         config = replace(config, vision=None)
-    model: Model = getattr(import_module(module), attribute)(backend, config, reader)
+    with backend.kept_weights(tile_cache, fingerprint(checkpoint)) if tile_cache else nullcontext():
+        model: Model = getattr(import_module(module), attribute)(backend, config, reader)
     return model
 
 

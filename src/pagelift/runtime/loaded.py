@@ -40,12 +40,13 @@ def load_model(name: str | Path, backend: str = "auto", settings: RuntimeSetting
     start = time.perf_counter()
     tokenizer = Tokenizer.load(folder)
     template = ChatTemplate.load(folder, tokenizer)
-    model = open_model(folder, open_backend(chosen))
+    settings = settings or RuntimeSettings()
+    model = open_model(folder, open_backend(chosen), settings.tile_cache)
     vision = model.config.vision
     processor = PictureProcessor.load(folder, vision) if vision else None
     log.info("loaded %s on backend %s in %.2f s", folder, chosen, time.perf_counter() - start)
     prompts = PromptBuilder(model.config, tokenizer, template, processor)
-    return LoadedModel(str(name), chosen, model, tokenizer, prompts, processor, settings or RuntimeSettings())
+    return LoadedModel(str(name), chosen, model, tokenizer, prompts, processor, settings)
 
 
 def best_backend() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pagelift.core.errors import ConfigError
 
@@ -21,12 +22,13 @@ def default_cache_bytes() -> int:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettings:
-    """Limits of a loaded model. None of them changes an answer. Raises ConfigError for values out of range.
+    """Limits of a loaded model, and where it may keep files. None of them changes an answer. Raises ConfigError for values out of range.
 
     step_tokens: the most tokens in a step, drafts not counted. mixed_tokens: the most of prompts in a step that also carries
     answers, which wait for it. draft_rows: rows of a step that cost hardly more than one; 0 drafts nothing. cache_bytes: for the
     caches of answers in the making, beyond which requests wait. prefix_bytes: for caches of finished prompts and pictures, to be
-    used again. max_active: the most answers at a time.
+    used again. max_active: the most answers at a time. tile_cache: a folder for weights as the backend lays them out, several
+    gigabytes for a large checkpoint, so that it is loaded faster the next time; None keeps nothing.
     """
 
     step_tokens: int = STEP_TOKENS
@@ -35,6 +37,7 @@ class RuntimeSettings:
     cache_bytes: int = field(default_factory=default_cache_bytes)
     prefix_bytes: int = 2 * GIB
     max_active: int = 64
+    tile_cache: Path | None = None
 
     def __post_init__(self) -> None:
         for name, least in (

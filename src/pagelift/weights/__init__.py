@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pagelift.weights.chat import ChatTemplate, Message
-    from pagelift.weights.checkpoint import Checkpoint, load_checkpoint
+    from pagelift.weights.checkpoint import Checkpoint, fingerprint, load_checkpoint
     from pagelift.weights.hub import find_model
     from pagelift.weights.reader import WeightReader
     from pagelift.weights.tokenizer import TextStream, Tokenizer, read_json
@@ -42,6 +42,7 @@ __all__ = [
     "Tokenizer",
     "WeightReader",
     "find_model",
+    "fingerprint",
     "load_checkpoint",
     "read_json",
 ]
@@ -50,6 +51,7 @@ _ELSEWHERE = {
     "ChatTemplate": "chat",
     "Message": "chat",
     "Checkpoint": "checkpoint",
+    "fingerprint": "checkpoint",
     "load_checkpoint": "checkpoint",
     "find_model": "hub",
     "WeightReader": "reader",

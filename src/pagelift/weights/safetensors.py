@@ -10,6 +10,7 @@ import json
 import math
 import mmap
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def map_file(path: Path) -> dict[str, HostTensor]:
         if begin != end:
             raise WeightsError(f"{path}: tensor {name} begins at byte {begin} of the data, not at {end}; the file is damaged")
         end = stop
-        tensors[name] = _tensor(f"{path}: tensor {name}", mapping, (start + begin, start + stop), entry)
+        tensors[name] = replace(_tensor(f"{path}: tensor {name}", mapping, (start + begin, start + stop), entry), name=name)
     if start + end != len(mapping):
         raise WeightsError(f"{path} has {len(mapping)} bytes instead of {start + end}; it is damaged or was not fetched completely")
     return tensors

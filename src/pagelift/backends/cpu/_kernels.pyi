@@ -22,6 +22,13 @@ class Weight:
     def packed(format: tuple[int, int, int, int], type: str, codes: Bytes, scales: Bytes, offsets: Bytes, bias: Floats | None) -> Weight:
         """format: out, in, bits, group size."""
 
+    def take_tiles(self, tiles: Bytes) -> None:
+        """From now on the weights are these tiles, made before of the same matrix; the arrays are let go."""
+
+    @property
+    def tiles(self) -> Bytes | None:
+        """The weights as laid out for matrix instructions, a view; None where they are not."""
+
     @property
     def shape(self) -> tuple[int, int]: ...
 

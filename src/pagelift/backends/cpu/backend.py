@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +13,8 @@ import numpy.typing as npt
 from pagelift.backends.batch import Ragged
 from pagelift.backends.cpu import _kernels
 from pagelift.backends.cpu.machine import operations
-from pagelift.backends.cpu.weights import release, weight_of
+from pagelift.backends.cpu.tile_cache import TileCache
+from pagelift.backends.cpu.weights import identity, release, weight_of
 from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, Norm, RmsNorm, RotaryTable
 from pagelift.backends.tensors import Floats, Linear, Matrix
 
@@ -61,6 +64,7 @@ class CpuBackend(Backend):
     ) -> None:
         self._run = operations(threads, level)
         self._exact = precision == "exact"
+        self._kept: TileCache | None = None
         self._kv: KvType = kv or ("f32" if self._exact else "bf16")
 
     @property
@@ -70,9 +74,26 @@ class CpuBackend(Backend):
 
     def load_linear(self, linear: Linear) -> _kernels.Weight:
         weight = weight_of(linear.matrix, linear.bias)
-        if not self._exact and self._run.tile(weight):
+        name, form = identity(linear.matrix)
+        if self._exact or (self._kept is not None and self._kept.load(name, form, weight)):
+            return weight
+        if self._run.tile(weight):
             release(linear.matrix)
+            if self._kept is not None:
+                self._kept.keep(name, form, weight)
         return weight
+
+    @contextmanager
+    def kept_weights(self, folder: Path, fingerprint: str) -> Iterator[None]:
+        if self._exact:
+            yield
+            return
+        with TileCache(folder, fingerprint, self._run) as cache:
+            self._kept = cache
+            try:
+                yield
+            finally:
+                self._kept = None
 
     def load_embedding(self, matrix: Matrix) -> _kernels.Weight:
         return weight_of(matrix)

@@ -19,6 +19,13 @@ def weight_of(matrix: Matrix, bias: HostTensor | None = None) -> Weight:
     return Weight.packed(shape, matrix.scales.dtype, _bytes(matrix.codes), _bytes(matrix.scales), _bytes(matrix.offsets), floats)
 
 
+def identity(matrix: Matrix) -> tuple[str, list[int | str]]:
+    """The name of a matrix's tensor in its checkpoint, "" for one that was made of others, and its format."""
+    if isinstance(matrix, Dense):
+        return matrix.values.name, [*matrix.shape, matrix.values.dtype, 0, 0]
+    return matrix.codes.name, [*matrix.shape, matrix.scales.dtype, matrix.bits, matrix.group_size]
+
+
 def release(matrix: Matrix) -> None:
     """Tell the system that a matrix's pages of the file are not needed any more; they can still be read."""
     for tensor in (matrix.values,) if isinstance(matrix, Dense) else (matrix.codes, matrix.scales, matrix.offsets):
