@@ -65,15 +65,15 @@ struct Net {
                      dt_bias = normal(kShape.value_heads, 3);
 };
 
-struct Projections {
+struct DeltaTokens {
   std::vector<float> qkv, a, b;
-  Projections(int64_t n, uint32_t seed)
+  DeltaTokens(int64_t n, uint32_t seed)
       : qkv(normal(n * kShape.channels(), seed)),
         a(normal(n * kShape.value_heads, seed + 1)),
         b(normal(n * kShape.value_heads, seed + 2)) {}
 };
 
-std::vector<float> step(const Context& on, const Net& net, DeltaState& state, const Projections& x, int64_t first, int64_t count,
+std::vector<float> step(const Context& on, const Net& net, DeltaState& state, const DeltaTokens& x, int64_t first, int64_t count,
                         bool draft) {
   std::vector<float> mixed(count * kShape.channels()), y(count * kShape.values());
   const std::vector<Segment> segments{{0, count, draft}};
@@ -84,7 +84,7 @@ std::vector<float> step(const Context& on, const Net& net, DeltaState& state, co
   return y;
 }
 
-std::vector<double> expected_delta(const Net& net, const Projections& x, int64_t tokens) {
+std::vector<double> expected_delta(const Net& net, const DeltaTokens& x, int64_t tokens) {
   const int64_t channels = kShape.channels(), keys = kShape.keys(), kd = kShape.key_dim, vd = kShape.value_dim, heads = kShape.value_heads;
   std::vector<double> states(heads * kd * vd), y;
   for (int64_t t = 0; t < tokens; ++t) {
@@ -212,7 +212,7 @@ TEST(attention_without_a_mask) {
 
 TEST(delta_net_in_steps) {
   const Net net;
-  const Projections x(40, 1);
+  const DeltaTokens x(40, 1);
   DeltaState state(kShape);
   std::vector<float> found;
   int64_t first = 0;
@@ -226,7 +226,7 @@ TEST(delta_net_in_steps) {
 
 TEST(drafts_of_delta_net_leave_the_bits_of_a_step) {
   const Net net;
-  const Projections x(20, 1);
+  const DeltaTokens x(20, 1);
   for (int64_t kept : {0, 1, 2, 7}) {
     DeltaState drafted(kShape), plain(kShape);
     step(on, net, drafted, x, 0, 5, false);
