@@ -132,6 +132,9 @@ class Production:
             values = other.logits(before["quantized"][k][document.asked])
             parts = [divergence(log_softmax(t), log_softmax(v)) for t, v in zip(truths, values, strict=True)]
             found.append(np.concatenate(parts).tolist() if parts else [])
+            self._advance(2 * self._source.size(part) * len(document))
+        for document in self._documents.all[len(found) :]:
+            self._advance(self._source.size(part) * len(document))
         write_atomic(self._work / DIVERGENCES, json.dumps(found))
 
     def _tied_matrix(self) -> Matrix:

@@ -1,0 +1,46 @@
+"""Documents made of random tokens for the golden checkpoint, some with a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from pagelift.evals.forced import Forced
+from pagelift.models import load_config
+from pagelift.models.pictures import PictureProcessor
+from pagelift.models.positions import prompt_positions
+from pagelift.models.prompt import PlacedPicture
+from pagelift.quantization.lockstep import Documents
+
+DOCUMENT = Path(__file__).parent.parent / "golden" / "document"
+PICTURE_AT, ANSWER = 4, 12
+
+
+def forced(seed: int, pictured: bool = False) -> Forced:
+    """A prompt and an answer of `ANSWER` tokens, of which two in three belong to values."""
+    rng = np.random.default_rng(seed)
+    config = load_config(DOCUMENT)
+    tokens = rng.integers(20, 250, 40 + seed % 7)
+    placed: tuple[PlacedPicture, ...] = ()
+    grids = []
+    if pictured:
+        assert config.vision is not None
+        assert config.image_token is not None
+        pixels = rng.integers(0, 255, (40, 56, 3), np.uint8)
+        picture = PictureProcessor.load(DOCUMENT, config.vision).picture(Image.fromarray(pixels))
+        count = picture.grid.merged(config.vision.merge_size).patches
+        tokens = np.concatenate([tokens[:PICTURE_AT], np.full(count, config.image_token), tokens[PICTURE_AT:]])
+        placed = (PlacedPicture(PICTURE_AT, count, picture),)
+        grids = [(config.image_token, picture.grid)]
+    positions, _ = prompt_positions(tokens, grids, config.vision.merge_size if config.vision else 1)
+    values = np.zeros(len(tokens), bool)
+    values[-ANSWER:] = rng.random(ANSWER) < 2 / 3
+    values[-2] = True
+    return Forced(f"made-{seed}", tokens, positions, placed, len(tokens) - ANSWER, values)
+
+
+def documents() -> Documents:
+    """Six for statistics, two to measure."""
+    return Documents(tuple(forced(k, k % 2 == 0) for k in range(6)), (forced(10, True), forced(11)))

@@ -1,0 +1,68 @@
+"""Documents for quantization: as the engine asks for them, in sets that do not overlap, and those of a user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made import DOCUMENT
+
+from pagelift.core.errors import ConfigError
+from pagelift.evals.forced import Forcer, answer_spans
+from pagelift.evals.synthetic import make_sample
+from pagelift.quantization.calibration import generated, of_user, text_pieces
+from pagelift.weights import Tokenizer
+
+SCHEMA = {"type": "object", "properties": {"number": {"type": "string"}, "total": {"type": "number"}}}
+
+
+def test_answers_keep_printed_digits_and_know_their_values() -> None:
+    sample = make_sample(3, "train", "invoice")
+    spans = list(answer_spans(sample.expected, sample.evidence))
+    text = "".join(span.text for span in spans)
+    assert json.loads(text) == sample.expected
+    assert ", " in text
+    assert "\n" not in text
+    assert all(json.loads(span.text) is not ... for span in spans if span.value)
+    numbers = [value for value in sample.expected.values() if isinstance(value, float)]
+    assert all(span.text[0] not in "{}[]," for span in spans if span.value)
+    assert numbers == [] or any("." in span.text for span in spans if span.value)
+
+
+def test_documents_of_the_generator_have_answers_behind_their_prompts() -> None:
+    tokenizer = Tokenizer.load(DOCUMENT)
+    (document,) = generated(Forcer(DOCUMENT), "train", 1)
+    answer = tokenizer.decode([int(token) for token in document.tokens[document.answer :]])
+    assert isinstance(json.loads(answer), dict)
+    assert document.pictures
+    assert document.positions.shape == (3, len(document))
+    assert int(document.tokens[-1]) in tokenizer.stop_tokens
+    assert not document.values[: document.answer].any()
+    assert not document.values[-1]
+    values = tokenizer.decode([int(token) for token in document.tokens[document.values]])
+    assert "{" not in values
+
+
+def test_pieces_of_text_have_one_length() -> None:
+    pieces = text_pieces(Forcer(DOCUMENT), rows=3, length=50)
+    assert [len(piece) for piece in pieces] == [50] * 3
+    assert all(len(piece.asked) == 0 for piece in pieces)
+
+
+def test_documents_of_a_user(pdf: Callable[..., bytes], tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    (tmp_path / "a.pdf").write_bytes(pdf(["Number: A-17", "Total: 12.50"]))
+    (tmp_path / "a.json").write_text(json.dumps({"number": "A-17", "total": 12.5}))
+    (tmp_path / "b.pdf").write_bytes(pdf(["Number: B-4", "Total: 7.00"]))
+    forcer, tokenizer = Forcer(DOCUMENT), Tokenizer.load(DOCUMENT)
+    answers = [
+        json.loads(tokenizer.decode([int(token) for token in document.tokens[document.answer :]])) for document in of_user(forcer, tmp_path)
+    ]
+    assert answers == [{"number": "A-17", "total": 12.5}, {"number": "B-4", "total": 7.0}]
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"a\.json"):
+        of_user(forcer, tmp_path)
+    with pytest.raises(ConfigError, match="no folder"):
+        of_user(forcer, tmp_path / "nowhere")
