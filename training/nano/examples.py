@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,12 +42,14 @@ class Question(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Example:
     """tokens: (T,) prompt and answer. chosen: (T,) whether the model has to choose this token. sources: (T,) the token of the prompt
-    that it is copied from or that shows it, NOWHERE if none. answer: index of the first token of the answer. values: by JSON Pointer
+    that it is copied from or that shows it, NOWHERE if none. outline: (T,) likewise for the tokens that end a line of the outline, the
+    beginning of its value. answer: index of the first token of the answer. values: by JSON Pointer
     the first token and the one after the last of every scalar of the answer. pictures: of the pages, or none of them."""
 
     tokens: npt.NDArray[np.int32]
     chosen: npt.NDArray[np.bool_]
     sources: npt.NDArray[np.int32]
+    outline: npt.NDArray[np.int32]
     answer: int
     values: dict[str, tuple[int, int]]
     pictures: tuple[Picture, ...] = ()
@@ -80,7 +82,11 @@ def encode(question: Question, tokenizer: Tokenizer, pictures: Sequence[Picture]
         inside = [p for p in question.places if p == pointer or p.startswith(pointer + "/")]
         places = [min(allowed) for p in inside if (allowed := _inside(question.places[p], words, prompt))]
         sources[index] = min(places, default=page_mark)
-    return Example(tokens, chosen, sources, start, values, tuple(pictures))
+    outline = np.full(len(tokens), NOWHERE, np.int32)
+    for end, pointer in _outline_ends(text, prompt):
+        if pointer in values:
+            outline[end] = sources[values[pointer][0]]
+    return Example(tokens, chosen, sources, outline, start, values, tuple(pictures))
 
 
 def _prompt_text(question: Question, pictures: Sequence[Picture]) -> tuple[str, list[tuple[int, int, int, float, float]]]:
@@ -95,6 +101,20 @@ def _prompt_text(question: Question, pictures: Sequence[Picture]) -> tuple[str, 
         text.append(piece.text)
         at += len(piece.text)
     return "".join(text) + schema_outline(Schema.load(question.schema)) + TAIL, spans
+
+
+def _outline_ends(text: str, prompt: Encoding) -> Iterator[tuple[int, str]]:
+    """The token that ends each line of the outline, and the pointer of its value, for columns of lists that in the first entry."""
+    begins, _ = zip(*prompt.offsets, strict=True)
+    at = text.rindex("\n\n", 0, -len(TAIL)) + 2
+    above = ""
+    for line in text[at : -len(TAIL)].splitlines(keepends=True):
+        at += len(line)
+        path = line.rstrip("\n").rpartition(" = ")[2].replace(".", "/")
+        if line.startswith("list "):
+            above = path
+        end = int(np.searchsorted(begins, at - 1, side="right")) - 1
+        yield end, f"/{above}/0/{path}" if line.startswith("- ") else f"/{path}"
 
 
 Words = list[tuple[list[int], int, float, float]]

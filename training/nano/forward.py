@@ -6,6 +6,7 @@ a causal model does not see. x: (B, T, hidden) float32 residual stream; matrix p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,14 +20,14 @@ CHUNK = 64
 
 @dataclass(slots=True)
 class Pointing:
-    """Attention logits of the heads that are taught where to look. layers: numbers of full-attention layers, of which the first head of
-    each group with common keys and values is taught: what is copied has to pass through their few features.
+    """Attention logits of heads that are taught where to look: in some layers with full attention, the first head of each group with
+    common keys and values, since what is copied has to pass through their few features.
 
-    rows: (N,) indices into B * T of the tokens that look. logits: (N, T) each, filled in by the forward pass.
+    rows: for the numbers of such layers, ascending, (N,) indices into B * T of the tokens that look. logits: filled in by the forward
+    pass, (N, T) of each head, layer by layer.
     """
 
-    layers: tuple[int, ...]
-    rows: Tensor
+    rows: Mapping[int, Tensor]
     logits: list[Tensor] = field(default_factory=list)
 
 
@@ -36,18 +37,18 @@ def decode(model: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Point
     frugal: layers are computed again for their gradients, so that only what lies between them is kept.
     """
     for index, layer in enumerate(model.layers):
-        wanted = pointing if pointing and index in pointing.layers else None
+        wanted = pointing if pointing and index in pointing.rows else None
         kind = model.config.layer_types[index]
         if frugal and wanted is None:
             x = checkpoint(_layer, layer, kind, x, rotary, None, use_reentrant=False)
         else:
-            x = _layer(layer, kind, x, rotary, wanted)
+            x = _layer(layer, kind, x, rotary, wanted, index)
     return rms_norm(model.norm, x)
 
 
-def _layer(layer: Any, kind: str, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None) -> Tensor:
+def _layer(layer: Any, kind: str, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None, index: int = 0) -> Tensor:
     h = for_products(rms_norm(layer.input_layernorm, x))
-    x = x + (delta_net(layer.linear_attn, h) if kind == "linear_attention" else attention(layer.self_attn, h, rotary, pointing))
+    x = x + (delta_net(layer.linear_attn, h) if kind == "linear_attention" else attention(layer.self_attn, h, rotary, pointing, index))
     h = for_products(rms_norm(layer.post_attention_layernorm, x))
     return x + layer.mlp.down_proj(F.silu(layer.mlp.gate_proj(h)) * layer.mlp.up_proj(h))
 
@@ -70,7 +71,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat((turned * cos + swapped * sin, rest), -1)
 
 
-def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None) -> Tensor:
+def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None, index: int = 0) -> Tensor:
     """Causal attention with normalised queries and keys and an output gate."""
     batch, length, _ = x.shape
     head_dim = module.head_dim
@@ -83,7 +84,7 @@ def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: P
     groups = q.shape[1] // k.shape[1]
     if pointing is not None:
         for head in range(k.shape[1]):
-            pointing.logits.append(_pointing_logits(q[:, head * groups], k[:, head], pointing.rows) * module.scaling)
+            pointing.logits.append(_pointing_logits(q[:, head * groups], k[:, head], pointing.rows[index]) * module.scaling)
     k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=module.scaling).transpose(1, 2)
     return module.o_proj((out * torch.sigmoid(gate)).reshape(batch, length, -1))

@@ -50,8 +50,8 @@ class Lesson:
 LESSONS = (
     Lesson("a field or two", ((FEW, 1.0),), FEW, 256, 0.4),
     Lesson("some fields", ((FEW, 0.3), (SOME, 0.7)), SOME, 512, 0.5),
-    Lesson("rows", ((FEW, 0.1), (SOME, 0.3), (ROWS, 0.3), (MANY, 0.3)), MANY, 768, 0.6),
-    Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.80, 0.25),
+    Lesson("rows", ((FEW, 0.1), (SOME, 0.3), (ROWS, 0.3), (MANY, 0.3)), MANY, 768, 0.5),
+    Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.75, 0.25),
     Lesson("documents", ((MANY, 0.15), (WHOLE, 0.85)), WHOLE, 4096, 1.01, 0.5),
 )
 LOT = 96
@@ -142,7 +142,7 @@ def batches(examples: list[Example], tokens: int, rng: Random | None = None) -> 
 
 
 def padded(examples: list[Example], pad: int, image: int) -> dict[str, np.ndarray]:
-    """tokens, chosen, sources of several examples as (B, T), padded at the end; positions (3, T), which they share.
+    """tokens, chosen, sources, outline of several examples as (B, T), padded at the end; positions (3, T), which they share.
 
     image: the token of pictures. With pictures: patches (all of them, features) and grids (pictures, 3).
     """
@@ -150,12 +150,14 @@ def padded(examples: list[Example], pad: int, image: int) -> dict[str, np.ndarra
     tokens = np.full((len(examples), length), pad, np.int64)
     chosen = np.zeros((len(examples), length), bool)
     sources = np.full((len(examples), length), NOWHERE, np.int64)
+    outline = np.full((len(examples), length), NOWHERE, np.int64)
     for row, example in enumerate(examples):
+        outline[row, : len(example)] = example.outline
         tokens[row, : len(example)] = example.tokens
         chosen[row, : len(example)] = example.chosen
         sources[row, : len(example)] = example.sources
     positions, _ = prompt_positions(tokens[0], [(image, grid) for grid in examples[0].grids], MERGE)
-    made = {"tokens": tokens, "chosen": chosen, "sources": sources, "positions": positions}
+    made = {"tokens": tokens, "chosen": chosen, "sources": sources, "outline": outline, "positions": positions}
     if examples[0].pictures:
         pictures = [picture for example in examples for picture in example.pictures]
         made["patches"] = np.concatenate([picture.patches() for picture in pictures])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from nano.forward import Pointing, decode
 
 @dataclass(slots=True)
 class Batch:
-    """Padded sequences. tokens, sources: (B, T) int64. chosen: (B, T) bool. positions: (3, T), of all. See `lessons.padded`.
+    """Padded sequences. tokens, sources, outline: (B, T) int64. chosen: (B, T) bool. positions: (3, T), of all. See `lessons.padded`.
 
     patches, grids: of the pictures, if there are any.
     """
@@ -25,6 +26,7 @@ class Batch:
     tokens: Tensor
     chosen: Tensor
     sources: Tensor
+    outline: Tensor
     positions: Tensor
     patches: Tensor | None = None
     grids: Tensor | None = None
@@ -38,18 +40,20 @@ class Batch:
 @dataclass(slots=True)
 class Outcome:
     """loss: to go down. best: (N,) the token with the highest logit at each chosen one. right: (N,) whether it is that one. pointed: share
-    of sources that the last head found."""
+    of sources that the last head found. outlined: share of values found at their lines of the outline."""
 
     loss: Tensor
     choice_loss: float
     best: Tensor
     right: Tensor
     pointed: float
+    outlined: float
 
 
 class Nano(nn.Module):
     """The checkpoint's modules. pointing_layers: so many of the last layers with attention have heads that are taught where values stand;
-    those of the last layer can hand what they find to the output directly."""
+    those of the last layer can hand what they find to the output directly. In the layer with attention before them, heads are taught to
+    find the value at the end of its line of the outline, so that the answer does not have to find it in one step."""
 
     def __init__(self, config: dict[str, Any], pointing_layers: int = 2) -> None:
         super().__init__()
@@ -61,6 +65,7 @@ class Nano(nn.Module):
         """Batches of more tokens are trained with less memory and in more time."""
         self.image_token = parsed.image_token_id
         self.pointing_layers = tuple(full[-pointing_layers:])
+        self.outline_layers = tuple(full[-pointing_layers - 1 : -pointing_layers])
 
     @property
     def text(self) -> Any:
@@ -81,14 +86,25 @@ class Nano(nn.Module):
         tokens, length = batch.tokens, batch.tokens.shape[1]
         rows = (batch.sources[:, 1:] >= 0).flatten().nonzero().squeeze(1)
         rows = rows + rows // (length - 1)  # of (B, T - 1) to those of (B, T): the token before looks
-        pointing = Pointing(self.pointing_layers, rows)
+        asking = (batch.outline >= 0).flatten().nonzero().squeeze(1)
+        pointing = Pointing(dict.fromkeys(self.outline_layers, asking) | dict.fromkeys(self.pointing_layers, rows))
         hidden = self.hidden(batch, pointing)
         asked = batch.chosen[:, 1:]
         logits = F.linear(hidden[:, :-1][asked], self.text.embed_tokens.weight).float()
         wanted = tokens[:, 1:][asked]
         choice = F.cross_entropy(logits, wanted)
         places = batch.sources[:, 1:][batch.sources[:, 1:] >= 0]
-        looking = torch.stack([F.cross_entropy(found, places) for found in pointing.logits]).mean()
+        early = len(self.outline_layers) * len(pointing.logits) // len(pointing.rows)
+        asked_places = batch.outline[batch.outline >= 0]
+        looking = _found(pointing.logits[early:], places) + _found(pointing.logits[:early], asked_places)
         best = logits.argmax(-1)
         pointed = (pointing.logits[-1].argmax(-1) == places).float().mean().item()
-        return Outcome(choice + pointing_weight * looking, choice.item(), best, best == wanted, pointed)
+        outlined = (pointing.logits[0].argmax(-1) == asked_places).float().mean().item() if early and len(asked_places) else math.nan
+        return Outcome(choice + pointing_weight * looking, choice.item(), best, best == wanted, pointed, outlined)
+
+
+def _found(logits: list[Tensor], places: Tensor) -> Tensor:
+    """Mean loss of heads that should look at these places; 0 without any."""
+    if not logits or not len(places):
+        return places.new_zeros((), dtype=torch.float32)
+    return torch.stack([F.cross_entropy(found, places) for found in logits]).mean()

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-MUON_RATE, ADAM_RATE = 0.02, 2e-3
+MUON_RATE, ADAM_RATE = 0.012, 1.5e-3
 MOMENTUM = 0.95
 DECAY = 0.05
 _QUINTIC = (3.4445, -4.7750, 2.0315)

@@ -217,7 +217,13 @@ class Run:
         self.optimizers.step(self.rate())
         self.progress.step += 1
         self.progress.tokens += sum(map(len, group))
-        found = {"loss": outcome.choice_loss, "right": outcome.right.float().mean().item(), "pointed": outcome.pointed, "n": 1.0}
+        found = {
+            "loss": outcome.choice_loss,
+            "right": outcome.right.float().mean().item(),
+            "pointed": outcome.pointed,
+            "outlined": outcome.outlined,
+            "n": 1.0,
+        }
         for name, value in found.items():
             sums[name] = sums.get(name, 0.0) + value
 
