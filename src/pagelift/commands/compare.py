@@ -57,7 +57,7 @@ def run(models: Sequence[str], documents: Documents, backend: str, work: Path | 
         standings = stand(measure_all(entered, material, folder, backend, Told()))
     write(standings, output)
     failed = sum(row.score.errors for row in standings.rows)
-    every = standings.documents * len(standings.rows)
+    every = len(standings.documents) * len(standings.rows)
     return ExitCode.FINE if not failed else ExitCode.SOME_FAILED if failed < every else ExitCode.NOTHING_SUCCEEDED
 
 

@@ -45,7 +45,7 @@ def _quality(standings: Standings) -> Table:
     what = "fields right", "documents right", "false fills"
     if not standings.labelled:
         what = "fields as ref.", "documents as ref.", "filled otherwise"
-    tokens = f"{len(first.values.kl):,} tokens of values in {standings.documents} documents"
+    tokens = f"{len(first.values.kl):,} tokens of values in {len(standings.documents)} documents"
     columns = ("model", "MB", "bits/weight", "KL mean", "95%", "median", "p99", "top-1", "perplexity", *what)
     table = _table(f"Quality: {tokens}; reference {first.contender.name}", columns)
     for row in standings.rows:

@@ -23,6 +23,9 @@ from pagelift.evals.runner import Outcome
 from pagelift.models import Head, open_head
 from pagelift.weights import find_model
 
+MEASURES = ("kl_mean", "field_accuracy", "document_accuracy")
+"""What has intervals."""
+
 
 @dataclass(frozen=True, slots=True)
 class ByDocument:
@@ -31,6 +34,15 @@ class ByDocument:
     kl_mean: Shares
     field_accuracy: Shares
     document_accuracy: Shares
+
+    def to_dict(self) -> dict[str, Json]:
+        """Totals and counts of each."""
+        shares: dict[str, Shares] = {name: getattr(self, name) for name in MEASURES}
+        return {name: {"totals": one.totals.tolist(), "counts": one.counts.tolist()} for name, one in shares.items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Json]) -> ByDocument:
+        return cls(*(Shares(np.array(values[name]["totals"]), np.array(values[name]["counts"])) for name in MEASURES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,7 @@ class Row:
             "decode_tokens_per_s": self.machine.decode_tokens_per_s,
             "answer_tokens_per_s": self.answer_tokens_per_s,
             "passes_per_token": self.passes_per_token,
+            "by_document": self.by_document.to_dict(),
         }
 
 
@@ -90,14 +103,14 @@ class Standings:
     """All rows in the order given, the reference first. notes: about documents that could not be measured."""
 
     rows: tuple[Row, ...]
-    documents: int
+    documents: tuple[str, ...]
     labelled: bool
     backend: str
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         return {
-            "documents": self.documents,
+            "documents": list(self.documents),
             "labelled": self.labelled,
             "backend": self.backend,
             "rows": [row.to_dict() for row in self.rows],
@@ -109,10 +122,15 @@ class Standings:
 
 def difference(a: Row, b: Row) -> dict[str, Json]:
     """b less a, with 95% intervals over documents, paired."""
-    found: dict[str, Json] = {"a": a.contender.name, "b": b.contender.name}
-    for name in ("kl_mean", "field_accuracy", "document_accuracy"):
-        one: Shares = getattr(a.by_document, name)
-        two: Shares = getattr(b.by_document, name)
+    return {"a": a.contender.name, "b": b.contender.name, **differences(a.by_document, b.by_document)}
+
+
+def differences(a: ByDocument, b: ByDocument) -> dict[str, Json]:
+    """The same by measure."""
+    found: dict[str, Json] = {}
+    for name in MEASURES:
+        one: Shares = getattr(a, name)
+        two: Shares = getattr(b, name)
         apart = None if one.mean is None or two.mean is None else two.mean - one.mean
         found[name] = {"difference": apart, "interval": _listed(interval(two, one))}
     return found
@@ -124,7 +142,7 @@ def stand(measurements: Measurements) -> Standings:
     backend = load_machine(measured[0].folder).backend
     table = _Table(measured, material, open_backend(backend))
     rows = tuple(table.row(index) for index in range(len(measured)))
-    return Standings(rows, len(material.cases), material.labelled, backend, tuple(table.notes()))
+    return Standings(rows, tuple(case.id for case in material.cases), material.labelled, backend, tuple(table.notes()))
 
 
 @dataclass(slots=True)
