@@ -498,6 +498,9 @@ def compare(  # noqa: PLR0913, PLR0917
     count: Annotated[int, typer.Option(min=2, metavar="N", help="Without --data: so many generated documents.")] = 60,
     seed: Annotated[int, typer.Option(min=0, max=9_999_999, metavar="S", help="Of the generated documents.")] = 0,
     backend: Annotated[Backend, typer.Option(help="What runs the models; cpu-exact leaves 8-bit and bf16 products out.")] = Backend.auto,
+    controls: Annotated[
+        bool, typer.Option("--controls", help="Add checkpoints of the same bytes: one width, the plan of oQ, bits drawn at random.")
+    ] = False,
     flips: Annotated[int, typer.Option(min=0, metavar="N", help="List so many fields of each model that are read otherwise.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers and flips as JSON.")] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw quality against bytes (PNG).")] = None,
@@ -513,7 +516,56 @@ def compare(  # noqa: PLR0913, PLR0917
     from pagelift.evals.materials import Generated
 
     documents = command.Documents(folder, schema, tuple(only or ()), limit, Generated(count, seed))
-    raise Done(command.run(models, documents, backend.value, work, command.Output(as_json, plot, flips)))
+    how = command.How(backend.value, work, controls)
+    raise Done(command.run(models, documents, how, command.Output(as_json, plot, flips)))
+
+
+@app.command(epilog=EPILOG, short_help="Measure a model in all sizes and by all methods.")
+def bench(  # noqa: PLR0913, PLR0917
+    model: Annotated[str, typer.Option("--model", "-m", metavar="M", help="A checkpoint folder or a cached hub id, in 16 bits.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the tables into this page, between markers, and the plot beside it.")
+    ] = None,
+    folders: Annotated[
+        list[Path] | None, typer.Option("--data", metavar="DIR", help="Documents with true values, as for eval, too; may be repeated.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many documents per collection of those.")] = None,
+    count: Annotated[int, typer.Option(min=2, metavar="N", help="Generated documents, of split test.")] = 60,
+    seed: Annotated[int, typer.Option(min=0, max=9_999_999, metavar="S", help="Of the generated documents.")] = 0,
+    target: Annotated[
+        list[str] | None, typer.Option(metavar="T", help="As for quantize; may be repeated. Default: oQ8, oQ6, oQ5, oQ4, oQ3.5, oQ3.")
+    ] = None,
+    method: Annotated[list[QuantizationMethod] | None, typer.Option(help="As for quantize; may be repeated. Default: both.")] = None,
+    controls: Annotated[bool, typer.Option("--controls", help="Also one width and bits drawn at random, at the bytes of best.")] = False,
+    calibration: Annotated[Path | None, typer.Option(metavar="DIR", help="As for quantize.")] = None,
+    backend: Annotated[Backend, typer.Option(help="What runs the variants when they are measured.")] = Backend.auto,
+    work: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where finished rows and measurements are kept; the same command again goes on there.")
+    ] = Path("pagelift-bench"),
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the checkpoints that are made; otherwise one is on disk at a time.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Make all sizes of a model, by the published plan and by measurement, and measure each: bytes, speed, divergence, accuracy.
+
+    The tables are for docs/benchmarks.md. Takes hours for large models; it can be interrupted and goes on.
+    """
+    from pagelift.commands import bench as command
+    from pagelift.evals.materials import Generated
+
+    asked = command.Bench(
+        model,
+        work,
+        tuple(target or command.TARGETS),
+        tuple(one.value for one in method) if method else command.METHODS,
+        tuple(folders or ()),
+        limit,
+        Generated(count, seed),
+        calibration,
+        controls=controls,
+        keep=keep,
+        backend=backend.value,
+    )
+    raise Done(command.run(asked, out, as_json))
 
 
 @app.command(epilog=EPILOG, short_help="Make documents with known values.")

@@ -43,18 +43,28 @@ class Output:
     flips: int = 20
 
 
-def run(models: Sequence[str], documents: Documents, backend: str, work: Path | None, output: Output) -> ExitCode:
-    """Compare and print. work: a folder that keeps measurements, so that the next run goes on with them.
+@dataclass(frozen=True, slots=True)
+class How:
+    """work: a folder that keeps measurements, so that the next run goes on with them. controls: make some at the bytes of each model."""
 
-    Raises ConfigError, WeightsError, EngineError, SchemaError.
-    """
+    backend: str = "auto"
+    work: Path | None = None
+    controls: bool = False
+
+
+def run(models: Sequence[str], documents: Documents, how: How, output: Output) -> ExitCode:
+    """Compare and print. Raises ConfigError, WeightsError, EngineError, SchemaError."""
     if len(models) < 2:
         raise ConfigError("name two models or more; the first is the reference")
     check_comparable(models)
     entered = contenders(models)
-    with _work_folder(work) as folder:
+    with _work_folder(how.work) as folder:
         material = load_material(documents, folder)
-        standings = stand(measure_all(entered, material, folder, backend, Told()))
+        if how.controls:
+            from pagelift.commands.controls import add_controls
+
+            entered = add_controls(entered, folder)
+        standings = stand(measure_all(entered, material, folder, how.backend, Told()))
     write(standings, output)
     failed = sum(row.score.errors for row in standings.rows)
     every = len(standings.documents) * len(standings.rows)

@@ -106,6 +106,11 @@ def measure_all(
     return Measurements(found, material)
 
 
+def task_key(model: str, materials: Sequence[Material], how: str) -> str:
+    """Names a model with its files, and what it is measured on, so that what was measured before can be told from something else."""
+    return _key(model, " ".join(_digest(material, how) for material in materials))
+
+
 def _measure_apart(order: Order, name: str, progress: Progress | None) -> None:
     """In a process of its own, so that its memory is its own and all of it is given back."""
     if (order.folder / "model.json").is_file():

@@ -93,10 +93,12 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a checkpoint takes. nbytes: of its weight files. bits_per_weight: without the vision tower. Tokens per second are those of
-    one sequence, a token per pass."""
+    """What a checkpoint takes. nbytes: of its weight files; tensor_bytes: without their headers. bits_per_weight: without the vision
+    tower. Tokens per second are those of one sequence, a token per pass.
+    """
 
     nbytes: int
+    tensor_bytes: int
     bits_per_weight: float
     backend: str
     load_s: float
@@ -121,10 +123,12 @@ def measure(order: Order) -> None:
             reading, trace = reader.read(case)
             _keep(order.folder, index, reading, trace)
     folder = find_model(order.model)
+    summary = summarise(folder, load_config(folder).quantization)
     pace = measure_pace(engine.model)
     machine = Machine(
         nbytes=sum(file.stat().st_size for file in weight_files(folder)),
-        bits_per_weight=summarise(folder, load_config(folder).quantization).text_bits_per_weight,
+        tensor_bytes=summary.size,
+        bits_per_weight=summary.text_bits_per_weight,
         backend=engine.model.backend,
         load_s=round(load_s, 3),
         peak_bytes=peak_bytes(),

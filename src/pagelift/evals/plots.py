@@ -47,14 +47,19 @@ class Panel:
     x_title: str = ""
 
 
-def draw_panels(panels: Sequence[Panel]) -> Image.Image:
-    """Panels beside each other, as an RGB picture; a series has the same colour in all of them."""
+def draw_panels(panels: Sequence[Panel], columns: int = 2) -> Image.Image:
+    """Panels in rows of `columns`, as an RGB picture; a series has the same colour in all of them."""
     names = list(dict.fromkeys(point.series for panel in panels for point in panel.points))
     colors = {name: COLORS[index % len(COLORS)] for index, name in enumerate(names)}
-    picture = Image.new("RGB", (WIDTH * len(panels) * SHARPER, HEIGHT * SHARPER), PAPER)
-    for index, panel in enumerate(panels):
-        _Plot(picture, panel, colors, index * WIDTH).draw()
-    return picture.resize((WIDTH * len(panels), HEIGHT), Image.Resampling.LANCZOS)
+    rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
+    size = WIDTH * max(map(len, rows)), HEIGHT * len(rows)
+    picture = Image.new("RGB", size, PAPER)
+    for row, here in enumerate(rows):
+        for column, panel in enumerate(here):
+            drawn = Image.new("RGB", (WIDTH * SHARPER, HEIGHT * SHARPER), PAPER)
+            _Plot(drawn, panel, colors).draw()
+            picture.paste(drawn.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS), (column * WIDTH, row * HEIGHT))
+    return picture
 
 
 @dataclass(slots=True)
@@ -96,12 +101,11 @@ def log_scale(values: Sequence[float], start: float, end: float) -> _Scale:
 
 @dataclass(slots=True)
 class _Plot:
-    """A panel at its place in the picture. taken: where there is a dot or a label already."""
+    """A panel as a picture. taken: where there is a dot or a label already."""
 
     picture: Image.Image
     panel: Panel
     colors: dict[str, Color]
-    left: int
     taken: list[Rectangle] = field(default_factory=list)
     pen: ImageDraw.ImageDraw = field(init=False)
     font: FreeTypeFont | PlainFont = field(init=False)
@@ -112,12 +116,12 @@ class _Plot:
 
     def draw(self) -> None:
         points = [point for point in self.panel.points if not self.panel.log or point.y > 0]
-        self._text((self.left + LEFT, 14), self.panel.title, "la", INK, 17)
+        self._text((LEFT, 14), self.panel.title, "la", INK, 17)
         if not points:
-            self._text((self.left + LEFT, 60), "nothing to show", "la", INK)
+            self._text((LEFT, 60), "nothing to show", "la", INK)
             return
         ends = [end for point in points for end in point.spread or () if not self.panel.log or end > min(p.y for p in points) / 10]
-        x = linear_scale([point.x for point in points], self.left + LEFT + 10, self.left + WIDTH - RIGHT - 10)
+        x = linear_scale([point.x for point in points], LEFT + 10, WIDTH - RIGHT - 10)
         make = log_scale if self.panel.log else linear_scale
         y = make([*(point.y for point in points), *ends], HEIGHT - BOTTOM, TOP)
         self._axes(x, y)
@@ -132,13 +136,13 @@ class _Plot:
 
     def _axes(self, x: _Scale, y: _Scale) -> None:
         for tick in y.ticks:
-            self._line((self.left + LEFT, y(tick)), (self.left + WIDTH - RIGHT, y(tick)), FAINT)
-            self._text((self.left + LEFT - 8, y(tick)), self.panel.show(tick), "rm", INK)
+            self._line((LEFT, y(tick)), (WIDTH - RIGHT, y(tick)), FAINT)
+            self._text((LEFT - 8, y(tick)), self.panel.show(tick), "rm", INK)
         for tick in x.ticks:
             self._line((x(tick), HEIGHT - BOTTOM), (x(tick), HEIGHT - BOTTOM + 5), INK)
             self._text((x(tick), HEIGHT - BOTTOM + 9), f"{tick:g}", "ma", INK)
-        self._line((self.left + LEFT, HEIGHT - BOTTOM), (self.left + WIDTH - RIGHT, HEIGHT - BOTTOM), INK)
-        self._text((self.left + (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 26), self.panel.x_title, "ma", INK)
+        self._line((LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, HEIGHT - BOTTOM), INK)
+        self._text(((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 26), self.panel.x_title, "ma", INK)
 
     def _lines(self, points: Sequence[Point], x: _Scale, y: _Scale) -> None:
         """Points of a series in order of size."""
@@ -168,9 +172,7 @@ class _Plot:
         ]
         spots += [(far, dy) for far in (9.0,) for dy in (-30, 16, -46, 32)]
         boxes = [(at[0] + dx, at[1] + dy, at[0] + dx + width, at[1] + dy + height) for dx, dy in spots]
-        inside = [
-            b for b in boxes if b[0] > self.left + LEFT and b[2] < self.left + WIDTH - 4 and b[1] > TOP - 20 and b[3] < HEIGHT - BOTTOM
-        ]
+        inside = [b for b in boxes if b[0] > LEFT and b[2] < WIDTH - 4 and b[1] > TOP - 20 and b[3] < HEIGHT - BOTTOM]
         free = [box for box in inside if not any(_overlap(box, other) for other in self.taken)]
         box = (free or inside or boxes)[0]
         self.taken.append(box)
@@ -179,7 +181,7 @@ class _Plot:
     def _legend(self, points: Sequence[Point]) -> None:
         """Names of the series above the plot, where there are several."""
         names = [name for name in self.colors if any(point.series == name for point in points)]
-        at = float(self.left + LEFT)
+        at = float(LEFT)
         for name in names if len(names) > 1 else ():
             self.pen.ellipse([SHARPER * v for v in (at, 43, at + 9, 52)], fill=self.colors[name])
             self._text((at + 14, 40), name, "la", INK)

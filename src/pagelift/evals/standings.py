@@ -74,6 +74,7 @@ class Row:
             "control_of": control[0] if control else None,
             "control": control[1] if control else None,
             "bytes": self.machine.nbytes,
+            "tensor_bytes": self.machine.tensor_bytes,
             "bits_per_weight": self.machine.bits_per_weight,
             **self.values.to_dict(),
             "kl_interval": _listed(self.kl_interval),
