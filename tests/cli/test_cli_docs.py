@@ -14,7 +14,7 @@ def test_help_texts_in_the_documentation_are_current(load_script: Callable[[Path
     script = load_script(ROOT / "scripts" / "update_cli_docs.py")
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert page == script.render(page), "run: python scripts/update_cli_docs.py"
-    assert page.count("--help\nUsage: pagelift") == 16
+    assert page.count("--help\nUsage: pagelift") == 17
 
 
 def test_every_exit_code_is_documented() -> None:
