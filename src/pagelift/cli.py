@@ -592,7 +592,7 @@ def quantize(  # noqa: PLR0913, PLR0917
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder; the same command again goes on where it was killed.")],
     target: Annotated[str, typer.Option(metavar="T", help="oQ8, oQ6, oQ5, oQ4, oQ3.5, oQ3, or bits per weight such as 4.25.")] = "oQ4",
     size_gb: Annotated[
-        float | None, typer.Option(min=0.001, metavar="X", help="At most so many GB (10^9 bytes) instead of a target.")
+        float | None, typer.Option(min=0.0001, metavar="X", help="At most so many GB (10^9 bytes) instead of a target.")
     ] = None,
     method: Annotated[
         QuantizationMethod, typer.Option(help="best: measured on documents; oq: the published plan, rounded to nearest.")

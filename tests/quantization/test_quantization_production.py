@@ -135,6 +135,18 @@ def killed_job(folder: Path) -> Job:
     return Job(DOCUMENT, folder, "oQ5", vision=False, effort=Effort(1, 1, 1, 0, 4))
 
 
+def test_mlx_lm_loads_it(best: tuple[Job, Result]) -> None:
+    """Its text model, in float32 as ours: the same logits."""
+    mx, mlx_lm, utils = (pytest.importorskip(name) for name in ("mlx.core", "mlx_lm.utils", "mlx.utils"))
+    job, _ = best
+    document = documents().measured[1]
+    with mx.stream(mx.cpu):
+        model, _ = mlx_lm.load_model(job.out)
+        model.update(utils.tree_map(lambda p: p.astype(mx.float32) if p.dtype == mx.bfloat16 else p, model.parameters()))
+        logits = np.array(model(mx.array(document.tokens[None])))[0][document.asked]
+    assert np.abs(logits - whole_logits(job.out, document)).max() < 1e-3
+
+
 def test_work_that_was_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     """Killed among the sensitivities, then twice in the rounding; what goes on writes what an undisturbed run writes."""
     here, out, whole = Path(__file__).parent, tmp_path / "out", tmp_path / "whole"

@@ -6,6 +6,7 @@ fast as kernels that are made for the few rows of decoding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,6 +21,8 @@ Listener = Callable[[Sequence[str], Array], None]
 """Called with the names of the modules that share an input, and the input (rows, in)."""
 
 
+LARGE = 1 << 27
+"""Matrices of more numbers, which only embeddings and heads have, stay as they lie in the file: as floats they would fill the memory."""
 TIED_HEAD = "lm_head"
 """The one layer that models build without the reader, from the embeddings."""
 
@@ -71,7 +74,7 @@ class Listening:
 
     def load_linear(self, linear: Linear) -> NamedHandle:
         name = linear.name if isinstance(linear, NamedLinear) else TIED_HEAD
-        if not self._in_numpy or not isinstance(linear.matrix, Dense):
+        if not self._in_numpy or not isinstance(linear.matrix, Dense) or math.prod(linear.matrix.shape) > LARGE:
             return NamedHandle(name, self._backend.load_linear(linear))
         bias = None if linear.bias is None else linear.bias.to_float32()
         return NamedHandle(name, (linear.matrix.values.to_float32().T, bias))

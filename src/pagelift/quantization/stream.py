@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from pagelift.backends import Backend, Matrix, Ragged, SequenceCache
+from pagelift.backends import Backend, HostTensor, Indices, Matrix, Ragged, SequenceCache
 from pagelift.backends.tensors import Floats
 from pagelift.core.errors import ConfigError
 from pagelift.evals.forced import Forced
@@ -52,9 +52,10 @@ class Source:
         """The modules of a part that can be packed."""
         return [self.sizes.by_name[name] for name in part.modules if name in self.sizes.by_name]
 
-    def weight(self, module: str) -> Floats:
-        """A matrix (out, in) in float32."""
-        return self.checkpoint.tensors[f"{module}.weight"].to_float32()
+    def weight(self, module: str, rows: Indices) -> Floats:
+        """Rows of a matrix (rows, in) in float32."""
+        tensor = self.checkpoint.tensors[f"{module}.weight"]
+        return HostTensor(tensor.array[rows], tensor.dtype).to_float32()
 
     def release(self, part: Part) -> None:
         """Tell the system that the part's pages of the files are not needed any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,14 @@ def round_to_nearest(weight: Floats, form: Format, kind: FloatType = "bf16") -> 
     scales, offsets = nearest_range(groups.min(axis=2), groups.max(axis=2), form.bits)
     codes = nearest_codes(groups, Grid(scales, offsets), form.bits)
     return Rounded(codes.reshape(weight.shape), Grid(rounded(scales, kind), rounded(offsets, kind)), form)
+
+
+def joined(parts: Sequence[Rounded]) -> Rounded:
+    """Rows below each other."""
+    if len(parts) == 1:
+        return parts[0]
+    scales, offsets = (np.concatenate([getattr(part.grid, name) for part in parts]) for name in ("scales", "offsets"))
+    return Rounded(np.concatenate([part.codes for part in parts]), Grid(scales, offsets), parts[0].form)
 
 
 def nearest_range(low: Floats, high: Floats, bits: int) -> tuple[Floats, Floats]:

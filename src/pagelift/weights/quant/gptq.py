@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pagelift.backends.tensors import Floats, FloatType
-from pagelift.weights.quant.affine import Codes, Grid, Rounded
+from pagelift.weights.quant.affine import Codes, Grid, Rounded, joined
 from pagelift.weights.quant.formats import Format
 from pagelift.weights.quant.least_squares import fit_grid
 
 DAMPING = 0.01
 """Share of the mean of H's diagonal that is added to it."""
 MAX_DAMPINGS = 6
-BLOCK = 128
-"""Columns that are finished before all columns behind them move: a multiple of every group size."""
+BLOCK, SMALL_BLOCK = 256, 32
+"""Columns that are finished before all columns behind them move; and those after which the rest of the block moves."""
 ROWS = 4096
 Reals = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 DOUBLE_UP_TO = 4096
@@ -75,8 +75,7 @@ def round_with_compensation(weight: Floats, form: Format, upper: Floats, kind: F
     by what its error costs, 1 / U_jj^2.
     """
     parts = [_round_rows(weight[k : k + ROWS], form, upper, kind) for k in range(0, len(weight), ROWS)]
-    scales, offsets = (np.concatenate([getattr(part.grid, name) for part in parts]) for name in ("scales", "offsets"))
-    return Rounded(np.concatenate([part.codes for part in parts]), Grid(scales, offsets), form)
+    return joined(parts)
 
 
 def _round_rows(weight: Floats, form: Format, upper: Floats, kind: FloatType) -> Rounded:
@@ -88,16 +87,21 @@ def _round_rows(weight: Floats, form: Format, upper: Floats, kind: FloatType) ->
     for start in range(0, features, BLOCK):
         end = min(start + BLOCK, features)
         errors = np.empty((end - start, rows), np.float32)
-        for first in range(start, end, form.group_size):
-            span = slice(first, first + form.group_size)
-            group = np.ascontiguousarray(columns[span].T)[:, None, :]
-            grid = fit_grid(group, form.bits, _relative(cost[span])[None, :], kind)
-            scales[:, first // form.group_size], offsets[:, first // form.group_size] = grid.scales[:, 0], grid.offsets[:, 0]
-            for j in range(first, first + form.group_size):
+        for first in range(start, end, SMALL_BLOCK):
+            if first % form.group_size == 0:
+                span = slice(first, first + form.group_size)
+                grid = fit_grid(np.ascontiguousarray(columns[span].T)[:, None, :], form.bits, _relative(cost[span])[None, :], kind)
+                group = first // form.group_size
+                scales[:, group], offsets[:, group] = grid.scales[:, 0], grid.offsets[:, 0]
+            last = first + SMALL_BLOCK
+            for j in range(first, last):
                 codes[j], value = _nearest(columns[j], grid, form.bits)
-                errors[j - start] = (columns[j] - value) / upper[j, j]
-                columns[j + 1 : end] -= upper[j, j + 1 : end, None] * errors[j - start]
-        columns[end:] -= upper[start:end, end:].T @ errors  # those behind the block move once, for all of it
+                error = errors[j - start]
+                np.subtract(columns[j], value, out=error)
+                error /= upper[j, j]
+                columns[j + 1 : last] -= upper[j, j + 1 : last, None] * error
+            columns[last:end] -= upper[first:last, last:end].T @ errors[first - start : last - start]
+        columns[end:] -= upper[start:end, end:].T @ errors
     return Rounded(np.ascontiguousarray(codes.T), Grid(scales, offsets), form)
 
 

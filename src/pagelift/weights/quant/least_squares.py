@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from pagelift.backends.tensors import Floats, FloatType
-from pagelift.weights.quant.affine import Grid, Rounded, grouped, nearest_codes, nearest_range, round_to_nearest, rounded
+from pagelift.weights.quant.affine import Grid, Rounded, grouped, joined, nearest_codes, nearest_range, round_to_nearest, rounded
 from pagelift.weights.quant.formats import Format
 
-SHRINKS = (1.0, 0.9, 0.8, 0.7)
+SHRINKS = (1.0, 0.85, 0.7)
 """Shares of a group's range that beginnings span: few large weights may be cut off where that serves the others."""
-TURNS = 3
+TURNS = 2
 ROWS = 1 << 20
 """Weights that are worked on together."""
 
@@ -29,9 +29,7 @@ def round_by_least_squares(weight: Floats, form: Format, importance: Floats | No
     step = max(1, ROWS // weight.shape[1])
     weights = _group_importance(importance, weight.shape[1], form.group_size)
     parts = [_round_rows(weight[k : k + step], form, weights, kind) for k in range(0, len(weight), step)]
-    codes = np.concatenate([part.codes for part in parts])
-    scales, offsets = (np.concatenate([getattr(part.grid, name) for part in parts]) for name in ("scales", "offsets"))
-    return Rounded(codes, Grid(scales, offsets), form)
+    return joined(parts)
 
 
 def _round_rows(weight: Floats, form: Format, importance: Floats, kind: FloatType) -> Rounded:
