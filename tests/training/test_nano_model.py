@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.12")
 
+from nano.export import export  # noqa: E402
 from nano.lessons import LESSONS, batches, make_lot, padded  # noqa: E402
 from nano.model import Batch, Nano  # noqa: E402
 from nano.optimizers import orthogonal  # noqa: E402
@@ -90,3 +91,13 @@ def test_a_run_goes_on_where_it_was_left(run_folder: Path, tmp_path: Path) -> No
     checks = [line for line in (tmp_path / "curve.jsonl").read_text().splitlines() if "check" in line]
     assert len(checks) == 2
     assert np.isfinite(json.loads(checks[-1])["check"]["values"])
+
+
+def test_a_run_can_begin_with_an_exported_checkpoint(run_folder: Path, tmp_path: Path) -> None:
+    first = Run(Settings(run_folder, "small", 1024, 0, 0, 0, 0, 1e9, 1e9, 2))
+    weights = {name.removeprefix("model."): tensor.float().numpy() for name, tensor in first.model.state_dict().items()}
+    export(run_folder, weights, tmp_path / "shipped")
+    second = Run(Settings(tmp_path / "run", "small", 1024, 0, 0, 0, 0, 1e9, 1e9, 2, tmp_path / "shipped", 3))
+    assert second.progress.lesson == 3
+    pairs = zip(first.model.state_dict().values(), second.model.state_dict().values(), strict=True)
+    assert all(torch.equal(a.bfloat16(), b.bfloat16()) for a, b in pairs)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import Qwen3_5Config, Qwen3_5ForConditionalGeneration
@@ -108,3 +110,13 @@ def _found(logits: list[Tensor], places: Tensor) -> Tensor:
     if not logits or not len(places):
         return places.new_zeros((), dtype=torch.float32)
     return torch.stack([F.cross_entropy(found, places) for found in logits]).mean()
+
+
+def load_checkpoint(nano: Nano, folder: Path) -> None:
+    """Take the weights of an exported folder; the head is tied to the embeddings."""
+    tensors: dict[str, Tensor] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        tensors |= load_file(file)
+    missing, unknown = nano.model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=False)
+    if unknown or set(missing) - {"lm_head.weight"}:
+        raise ValueError(f"{folder} is of another shape: {[*unknown, *missing][:5]}; name its --shape")

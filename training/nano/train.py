@@ -2,6 +2,7 @@
 
     python -m nano.train --run runs/nano             one CPU or one GPU, whichever there is
     python -m nano.train --run runs/nano --cooldown 3000   the last steps, with a falling learning rate
+    python -m nano.train --run runs/more --checkpoint ../models/pagelift-nano --lesson 3   go on with what is shipped
 
 The run folder holds tokenizer.json, config.json, state.pt, curve.jsonl (a line per report and per check) and train.log.
 """
@@ -14,6 +15,7 @@ import logging
 import math
 import multiprocessing
 import os
+import shutil
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -25,8 +27,9 @@ import torch
 from tokenizers import Tokenizer
 
 from nano.examples import Example
+from nano.export import FILES
 from nano.lessons import LESSONS, batches, check_lot, lots, padded
-from nano.model import Batch, Nano
+from nano.model import Batch, Nano, load_checkpoint
 from nano.optimizers import Optimizers
 from nano.shape import SHAPES, write_settings
 from nano.teacher_forced import Tally, tally
@@ -48,7 +51,7 @@ LOTS = 8
 @dataclass(frozen=True, slots=True)
 class Settings:
     """tokens: of a batch. cooldown: so many last steps at a falling rate, 0 to train on. steps: stop after so many, 0 for never.
-    minutes: likewise, of this start."""
+    minutes: likewise, of this start. checkpoint: folder whose weights and tokenizer a new run begins with. lesson: with which it begins."""
 
     run: Path
     shape: str
@@ -60,6 +63,8 @@ class Settings:
     save_s: float
     check_s: float
     checked: int
+    checkpoint: Path | None = None
+    lesson: int = 0
 
 
 @dataclass(slots=True)
@@ -86,6 +91,9 @@ class Run:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         folder = settings.run
         folder.mkdir(parents=True, exist_ok=True)
+        if settings.checkpoint and not (folder / "tokenizer.json").is_file():
+            for name in FILES:
+                shutil.copyfile(settings.checkpoint / name, folder / name)
         if not (folder / "tokenizer.json").is_file():
             log.info("fitting the tokenizer")
             write_tokenizer(fit_tokenizer(training_texts(3000)), folder)
@@ -105,6 +113,9 @@ class Run:
     def load(self) -> None:
         path = self.settings.run / "state.pt"
         if not path.is_file():
+            self.progress.lesson = self.settings.lesson
+            if self.settings.checkpoint:
+                load_checkpoint(self.model, self.settings.checkpoint)
             return
         state = torch.load(path, map_location=self.device, weights_only=True)
         self.model.load_state_dict(state["model"])
@@ -244,6 +255,8 @@ def parse() -> Settings:
     parser.add_argument("--save-s", type=float, default=240.0, help="seconds between two checkpoints")
     parser.add_argument("--check-s", type=float, default=420.0 if not on_gpu else 45.0, help="seconds between two checks")
     parser.add_argument("--checked", type=int, default=96 if not on_gpu else 384, help="documents of a check")
+    parser.add_argument("--checkpoint", type=Path, help="exported folder that a new run begins with, instead of random weights")
+    parser.add_argument("--lesson", type=int, default=0, choices=range(len(LESSONS)), help="with which a new run begins")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.set_float32_matmul_precision("medium")  # the delta rule's products in bfloat16 too
