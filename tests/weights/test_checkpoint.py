@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from pagelift.backends import Ragged, open_backend
 from pagelift.core.errors import WeightsError
 from pagelift.models import Model, Step, load_config, open_model, text_positions
-from pagelift.weights import load_checkpoint
+from pagelift.weights import fingerprint, load_checkpoint
 from pagelift.weights.summary import summarise
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -312,3 +313,21 @@ def test_summary_counts_parameters_alike_in_both_forms() -> None:
     assert plain.bits_per_weight == 16
     assert packed.bits_per_weight < 8
     assert packed.formats["5 bits / 64"] == 4
+
+
+def test_a_fingerprint_knows_content_and_not_places(tmp_path: Path) -> None:
+    """The same of a copy, another when a value of any tensor, its shape or config.json changes."""
+    known = fingerprint(load_checkpoint(QUANTIZED))
+    copy = tmp_path / "copy"
+    shutil.copytree(QUANTIZED, copy)
+    assert fingerprint(load_checkpoint(copy)) == known
+    config = copy / "config.json"
+    config.write_bytes(config.read_bytes() + b" ")
+    assert fingerprint(load_checkpoint(copy)) != known
+    checkpoint = load_checkpoint(QUANTIZED)
+    for name in list(checkpoint.tensors)[::10]:
+        tensor = checkpoint.tensors[name]
+        array = tensor.array.copy()
+        array.reshape(-1)[array.size // 2] += array.dtype.type(1)
+        changed = replace(checkpoint, tensors={**checkpoint.tensors, name: replace(tensor, array=array)})
+        assert fingerprint(changed) != known

@@ -29,7 +29,7 @@ PREFIXES = (
     ("model.", "text."),
 )
 SAMPLE = 64
-"""Numbers of a tensor that a fingerprint looks at in each place."""
+"""Numbers of a tensor that a fingerprint looks at."""
 IGNORED = re.compile(r"^((language_model\.)?(model\.)?|model\.language_model\.)mtp\.")
 
 
@@ -62,16 +62,16 @@ def load_checkpoint(folder: Path) -> Checkpoint:
 
 
 def fingerprint(checkpoint: Checkpoint) -> str:
-    """Tells checkpoints apart, wherever they lie: names and shapes of all tensors, some bytes of each, and config.json.
+    """Tells checkpoints apart, wherever they lie: names and shapes of all tensors, some numbers of each, and config.json.
 
-    A change of bytes alone that spares the beginning, middle and end of every tensor is not seen.
+    A change of numbers alone that spares the middle of every tensor is not seen. More of them would make a start slow on a cold disk.
     """
     digest = blake2b(digest_size=16)
     for name, tensor in sorted(checkpoint.tensors.items()):
         digest.update(repr((name, checkpoint.original[name], tensor.dtype, tensor.shape)).encode())
         flat = tensor.array.reshape(-1)
-        for begin in (0, flat.size // 2, max(flat.size - SAMPLE, 0)):
-            digest.update(flat[begin : begin + SAMPLE].tobytes())
+        begin = max(flat.size - SAMPLE, 0) // 2
+        digest.update(flat[begin : begin + SAMPLE].tobytes())
     config = checkpoint.folder / "config.json"
     digest.update(config.read_bytes() if config.is_file() else b"")
     return digest.hexdigest()
