@@ -77,7 +77,8 @@ class Listening:
         if not self._in_numpy or not isinstance(linear.matrix, Dense) or math.prod(linear.matrix.shape) > LARGE:
             return NamedHandle(name, self._backend.load_linear(linear))
         bias = None if linear.bias is None else linear.bias.to_float32()
-        return NamedHandle(name, (linear.matrix.values.to_float32().T, bias))
+        values = linear.matrix.values
+        return NamedHandle(name, ((values.array if values.dtype == "f32" else values.to_float32()).T, bias))
 
     def linear(self, x: Array, weight: NamedHandle, residual: Array | None = None) -> Array:
         self._listener([weight.name], x)
