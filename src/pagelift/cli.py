@@ -501,6 +501,9 @@ def compare(  # noqa: PLR0913, PLR0917
     controls: Annotated[
         bool, typer.Option("--controls", help="Add checkpoints of the same bytes: one width, the plan of oQ, bits drawn at random.")
     ] = False,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Cut answers off there, so that a model that runs on takes no hours.")
+    ] = None,
     flips: Annotated[int, typer.Option(min=0, metavar="N", help="List so many fields of each model that are read otherwise.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers and flips as JSON.")] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw quality against bytes (PNG).")] = None,
@@ -516,7 +519,7 @@ def compare(  # noqa: PLR0913, PLR0917
     from pagelift.evals.materials import Generated
 
     documents = command.Documents(folder, schema, tuple(only or ()), limit, Generated(count, seed))
-    how = command.How(backend.value, work, controls)
+    how = command.How(backend.value, work, controls, max_tokens)
     raise Done(command.run(models, documents, how, command.Output(as_json, plot, flips)))
 
 
@@ -539,6 +542,9 @@ def bench(  # noqa: PLR0913, PLR0917
     controls: Annotated[bool, typer.Option("--controls", help="Also one width and bits drawn at random, at the bytes of best.")] = False,
     calibration: Annotated[Path | None, typer.Option(metavar="DIR", help="As for quantize.")] = None,
     backend: Annotated[Backend, typer.Option(help="What runs the variants when they are measured.")] = Backend.auto,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Cut answers off there, so that a model that runs on takes no hours.")
+    ] = None,
     work: Annotated[
         Path, typer.Option(metavar="DIR", help="Where finished rows and measurements are kept; the same command again goes on there.")
     ] = Path("pagelift-bench"),
@@ -564,6 +570,7 @@ def bench(  # noqa: PLR0913, PLR0917
         controls=controls,
         keep=keep,
         backend=backend.value,
+        max_tokens=max_tokens,
     )
     raise Done(command.run(asked, out, as_json))
 

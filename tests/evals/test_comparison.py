@@ -1,6 +1,7 @@
 """Checkpoints beside each other: a tiny one with random weights, the same once more, and the same at two bits."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pagelift import ConfigError
+from pagelift import ConfigError, EngineError
 from pagelift.cli import main
+from pagelift.evals import comparison
 from pagelift.evals.comparison import check_comparable, contenders
+from pagelift.evals.measuring import Order
 from pagelift.weights.checkpoint import load_checkpoint
 from pagelift.weights.quant.formats import Format, Sizes
 from pagelift.weights.quant.plain import write_plain
@@ -161,6 +164,40 @@ def test_what_cannot_be_compared_is_refused(models: Path, run: Run, tmp_path: Pa
         code, _, err = run(*arguments)
         assert code in (1, 2)
         assert message in err
+
+
+class Deadly:
+    """Ends the process that it is sent to."""
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return os._exit, (1,)
+
+
+def test_a_process_that_is_killed_is_an_error(models: Path, tmp_path: Path) -> None:
+    order = Order(str(models / "copy"), "auto", (Deadly(),), tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(EngineError, match="copy: the process that measured it was ended from outside"):
+        comparison._measure_apart(order, "copy", None)
+
+
+def test_an_error_of_a_model_is_told_as_such(models: Path, run: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(models / "copy", broken)
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-8])
+    code, _, err = run(broken, models / "copy", "--count", 2)
+    assert code == 2
+    assert "broken/model.safetensors: tensor" in err
+
+
+def test_an_interrupted_comparison_goes_on(models: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(comparison, "done", interrupt)
+        code, _, err = run(models / "bf16", models / "copy", "--count", 2, "--work", tmp_path)
+    assert code == 130
+    assert "the same command goes on" in err
 
 
 def test_names_in_tables(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def test_every_variant_is_in_every_table() -> None:
     lines = text.splitlines()
     assert sum(line.startswith("| oQ4 best |") for line in lines) == 3  # sizes, and quality on two materials
     assert "| oQ4 best | 39.0 | 4.50 | 200 | 100.0 | 9.0 | - | 0.300 |" in lines
-    assert "| oQ4 oq | 0.0200 | 0.0200 to 0.0200 | 0.0200 | 90.00% | x1.0100 | 75.00% | 50.0% | 1 of 8 | 2 | 1 |" in lines
-    assert "| oQ4 | 0.25 | -0.0150 [-0.0150, -0.0150] | +0.00 [+0.00, +0.00] | 0.975 |" in lines
+    assert "| oQ4 oq | 0.02 | 0.02 to 0.02 | 0.02 | 90.00% | x1.0100 | 75.00% | 50.0% | 1 of 8 | 2 | 1 |" in lines
+    assert "| oQ4 | 0.25 | -0.015 [-0.015, -0.015] | +0.00 [+0.00, +0.00] | 0.975 |" in lines
     assert "![Quality against bytes of nano](nano.png)" in lines
 
 

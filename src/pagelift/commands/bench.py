@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pagelift.commands import ExitCode, say
-from pagelift.commands.compare import Documents, Told, load_material
+from pagelift.commands.compare import Documents, Told, budget, load_material
 from pagelift.commands.controls import control, is_finished
 from pagelift.commands.quantize import run as quantize
 from pagelift.core import ConfigError, Json
 from pagelift.core.annotate import as_png
 from pagelift.core.files import make_folder, write_atomic
-from pagelift.evals.comparison import Contender, Material, measure_all, task_key
+from pagelift.evals.comparison import Contender, Material, Running, measure_all, task_key
 from pagelift.evals.materials import Generated
 from pagelift.evals.quality_report import GENERATED, markdown, plot, put_section
 from pagelift.evals.standings import stand
@@ -48,6 +48,7 @@ class Bench:
     controls: bool = False
     keep: bool = False
     backend: str = "auto"
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,15 @@ def run(bench: Bench, out: Path | None, as_json: bool) -> ExitCode:
         raise ConfigError("controls have the bytes of method best; measure that too, or leave --controls out")
     make_folder(bench.work)
     materials = _materials(bench)
-    task = task_key(bench.model, list(materials.values()), f"{bench.backend} {bench.calibration} {bench.effort}")
+    task = task_key(bench.model, list(materials.values()), f"{bench.backend} {bench.max_tokens} {bench.calibration} {bench.effort}")
     rows = []
-    for variant in _variants(bench):
-        rows.append(_known(bench.work / ROWS, variant, task) or _measured(bench, folder, materials, (variant, task)))
-        _write(rows, bench, out)
+    try:
+        for variant in _variants(bench):
+            rows.append(_known(bench.work / ROWS, variant, task) or _measured(bench, folder, materials, (variant, task)))
+            _write(rows, bench, out)
+    except KeyboardInterrupt:
+        say("\ninterrupted; the same command goes on")
+        return ExitCode.INTERRUPTED
     sys.stdout.write((json.dumps({"rows": rows}, ensure_ascii=False, indent=1) if as_json else markdown(_title(bench), rows)) + "\n")
     return ExitCode.FINE
 
@@ -109,11 +114,12 @@ def _measured(bench: Bench, folder: Path, materials: dict[str, Material], about:
     variant, task = about
     made = folder if variant == REFERENCE else _make(bench, folder, variant)
     found: dict[str, Json] = {}
+    running = Running(bench.work / "measured", bench.backend, budget(bench.max_tokens), Told())
     for name, material in materials.items():
         entered = [Contender(REFERENCE.name, str(folder))]
         if variant != REFERENCE:
             entered.append(Contender(variant.name, str(made)))
-        standings = stand(measure_all(entered, material, bench.work / "measured", bench.backend, Told()))
+        standings = stand(measure_all(entered, material, running))
         found[name] = standings.rows[-1].to_dict() | {"count": len(standings.documents), "notes": list(standings.notes)}
         backend = standings.backend
     row = {

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pagelift.commands import ExitCode, say
 from pagelift.commands.inputs import find_inputs
-from pagelift.core import ConfigError
+from pagelift.core import Budget, ConfigError
 from pagelift.core.annotate import as_png
 from pagelift.core.files import make_folder, write_atomic
-from pagelift.evals.comparison import Material, check_comparable, contenders, measure_all
+from pagelift.evals.comparison import Material, Running, check_comparable, contenders, measure_all
 from pagelift.evals.comparison_tables import plot, render
 from pagelift.evals.materials import Generated, folder_material, generated_material, plain_material
 from pagelift.evals.standings import Standings, stand
@@ -45,11 +45,13 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """work: a folder that keeps measurements, so that the next run goes on with them. controls: make some at the bytes of each model."""
+    """work: a folder that keeps measurements, so that the next run goes on with them. controls: make some at the bytes of each model.
+    max_tokens: of an answer, which is cut off there."""
 
     backend: str = "auto"
     work: Path | None = None
     controls: bool = False
+    max_tokens: int | None = None
 
 
 def run(models: Sequence[str], documents: Documents, how: How, output: Output) -> ExitCode:
@@ -58,17 +60,26 @@ def run(models: Sequence[str], documents: Documents, how: How, output: Output) -
         raise ConfigError("name two models or more; the first is the reference")
     check_comparable(models)
     entered = contenders(models)
-    with _work_folder(how.work) as folder:
-        material = load_material(documents, folder)
-        if how.controls:
-            from pagelift.commands.controls import add_controls
+    try:
+        with _work_folder(how.work) as folder:
+            material = load_material(documents, folder)
+            if how.controls:
+                from pagelift.commands.controls import add_controls
 
-            entered = add_controls(entered, folder)
-        standings = stand(measure_all(entered, material, folder, how.backend, Told()))
+                entered = add_controls(entered, folder)
+            standings = stand(measure_all(entered, material, Running(folder, how.backend, budget(how.max_tokens), Told())))
+    except KeyboardInterrupt:
+        say(f"\ninterrupted{'; the same command goes on' if how.work else '; with --work DIR it could go on'}")
+        return ExitCode.INTERRUPTED
     write(standings, output)
     failed = sum(row.score.errors for row in standings.rows)
     every = len(standings.documents) * len(standings.rows)
     return ExitCode.FINE if not failed else ExitCode.SOME_FAILED if failed < every else ExitCode.NOTHING_SUCCEEDED
+
+
+def budget(max_tokens: int | None) -> Budget:
+    """As extraction has it; with a limit, answers are cut off there for good."""
+    return Budget() if max_tokens is None else Budget(answer_tokens=max_tokens, follow_ups=0)
 
 
 def write(standings: Standings, output: Output) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
-from pagelift.core import ConfigError
+from pagelift.core import Budget, ConfigError, EngineError, PageliftError
 from pagelift.core.processes import end_with_parent
 from pagelift.evals.cases import Case
 from pagelift.evals.measuring import Order, done, measure
@@ -19,7 +20,8 @@ from pagelift.models.config import load_config
 from pagelift.weights import Tokenizer, find_model
 from pagelift.weights.checkpoint import weight_files
 
-POLL_S = 0.5
+log = logging.getLogger(__name__)
+POLL_S, GRACE_S = 0.2, 3.0
 Progress = Callable[[str, int, int], None]
 """Is told the name of the model, how many documents are measured, and of how many."""
 
@@ -84,23 +86,30 @@ def check_comparable(models: Sequence[str]) -> None:
             raise ConfigError(f"{models[0]} and {model} want different prompts (pagelift.json); they cannot be compared token by token")
 
 
-def measure_all(
-    entered: Sequence[Contender], material: Material, work: Path, backend: str = "auto", progress: Progress | None = None
-) -> Measurements:
-    """Measure every contender, the reference first. work: folder for all measurements; what is there already is not measured again.
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How models are run. work: folder for all measurements; what is there already is not measured again."""
 
-    Raises WeightsError, EngineError, ConfigError, SchemaError.
-    """
+    work: Path
+    backend: str = "auto"
+    budget: Budget = field(default_factory=Budget)
+    progress: Progress | None = None
+
+
+def measure_all(entered: Sequence[Contender], material: Material, running: Running) -> Measurements:
+    """Measure every contender, the reference first. Raises WeightsError, EngineError, ConfigError, SchemaError."""
+    work = running.work
     found = []
-    task = _digest(material, backend)
+    task = _digest(material, f"{running.backend} {running.budget}")
     for index, contender in enumerate(entered):
         if index == 0 and not material.labelled:
             material = _own_truths(material, work / f"truths-{_key(contender.model, task)}")
         key = _key(contender.model, task)
         folder = work / f"{_plain(contender.name)}-{key}"
-        order = Order(contender.model, backend, material.cases, folder, truths=index == 0 and not material.labelled)
-        _measure_apart(order, contender.name, progress)
-        if index == 0 and not material.labelled:
+        truths = index == 0 and not material.labelled
+        order = Order(contender.model, running.backend, material.cases, folder, truths, running.budget)
+        _measure_apart(order, contender.name, running.progress)
+        if truths:
             task = hashlib.sha256(f"{task} {key}".encode()).hexdigest()  # what the others are shown depends on the reference
         found.append(Measured(contender, folder))
     return Measurements(found, material)
@@ -115,14 +124,42 @@ def _measure_apart(order: Order, name: str, progress: Progress | None) -> None:
     """In a process of its own, so that its memory is its own and all of it is given back."""
     if (order.folder / "model.json").is_file():
         return
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=end_with_parent) as pool:
-        running = pool.submit(measure, order)
-        while not wait([running], POLL_S).done:
+    context = multiprocessing.get_context("spawn")
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(order, sending), name=f"pagelift-{name}")
+    process.start()
+    sending.close()  # or its end would not be seen
+    try:
+        while not receiving.poll(POLL_S):
             if progress is not None:
                 progress(name, done(order.folder), len(order.cases))
-        running.result()
+        fault = receiving.recv()
+    except EOFError:
+        fault = EngineError(f"{name}: the process that measured it was ended from outside, most likely because the memory was full")
+    finally:
+        process.join(GRACE_S)
+        process.terminate()  # it goes on only if we alone were interrupted
+        process.join()
+    if fault is not None:
+        raise fault
     if progress is not None:
         progress(name, len(order.cases), len(order.cases))
+
+
+def _work(order: Order, sending: Connection) -> None:
+    """What the process does: measure, and say how it went."""
+    end_with_parent()
+    try:
+        measure(order)
+    except PageliftError as error:
+        sending.send(error)
+    except KeyboardInterrupt:
+        return  # the parent has been interrupted, too
+    except Exception as error:
+        log.exception("measuring %s failed", order.model)
+        sending.send(EngineError(f"{order.model}: measuring failed: {type(error).__name__}: {error}"))
+    else:
+        sending.send(None)
 
 
 def _own_truths(material: Material, folder: Path) -> Material:
@@ -138,9 +175,9 @@ def _key(model: str, task: str) -> str:
     return hashlib.sha256(repr((str(folder.resolve()), files, task)).encode()).hexdigest()[:12]
 
 
-def _digest(material: Material, backend: str) -> str:
+def _digest(material: Material, how: str) -> str:
     """Of the documents, what is asked of them, and how."""
-    digest = hashlib.sha256(f"{backend} {material.labelled}".encode())
+    digest = hashlib.sha256(f"{how} {material.labelled}".encode())
     for case in material.cases:
         for part in _parts(case, material.labelled):
             digest.update(len(part).to_bytes(8, "little") + part)

@@ -128,12 +128,13 @@ def plot(standings: Standings) -> Image:
     kl = [
         Point(row.machine.nbytes / MB, mean, row.contender.name, series(row), row.kl_interval) for row in rows[1:] if (mean := _kl(row)) > 0
     ]
-    fields = [Point(row.machine.nbytes / MB, 100 * row.score.field_accuracy, row.contender.name, series(row)) for row in rows]
+    fields = [Point(row.machine.nbytes / MB, 100 * row.score.field_accuracy, row.contender.name, series(row)) for row in rows[1:]]
+    level = 100 * rows[0].score.field_accuracy, rows[0].contender.name
     said = "Fields right, %" if standings.labelled else f"Fields as {rows[0].contender.name} reads them, %"
     return draw_panels(
         [
             Panel("Mean KL divergence on tokens of values, nats", kl, log=True, x_title="MB of weight files"),
-            Panel(said, fields, x_title="MB of weight files"),
+            Panel(said, fields, x_title="MB of weight files", level=level),
         ]
     )
 
@@ -147,7 +148,7 @@ def kl_text(value: Json) -> str:
     """A divergence, with as many digits as say something."""
     if value is None:
         return "-"
-    return "0" if value == 0 else f"{value:.2e}" if value < 1e-4 else f"{value:.4f}" if value < 1 else f"{value:.2f}"
+    return f"{value:.3g}".replace("e-0", "e-")
 
 
 def _kl(row: Row) -> float:

@@ -31,10 +31,10 @@ class Pace:
 def measure_pace(loaded: LoadedModel) -> Pace:
     """Time a loaded model: the better of two prompts, the median step."""
     model = loaded.model
-    start = time.perf_counter()
-    cache, seconds = _prefill(model)
-    if time.perf_counter() - start < PATIENCE_S / 2:
-        cache, again = _prefill(model)
+    count = min(PROMPT_TOKENS, model.config.text.max_positions - STEPS - 1)
+    cache, seconds = _prefill(model, count)
+    if seconds < PATIENCE_S / 2:
+        cache, again = _prefill(model, count)
         seconds = min(seconds, again)
     steps: list[float] = []
     start = time.perf_counter()
@@ -42,7 +42,7 @@ def measure_pace(loaded: LoadedModel) -> Pace:
         begin = time.perf_counter()
         _step(model, cache, 1)
         steps.append(time.perf_counter() - begin)
-    return Pace(PROMPT_TOKENS / seconds, 1 / statistics.median(steps[1:]))
+    return Pace(count / seconds, 1 / statistics.median(steps[1:]))
 
 
 def peak_bytes() -> int:
@@ -59,10 +59,10 @@ def peak_bytes() -> int:
     return max(most, int(mlx.get_peak_memory())) if mlx is not None else most
 
 
-def _prefill(model: Model) -> tuple[SequenceCache, float]:
+def _prefill(model: Model, count: int) -> tuple[SequenceCache, float]:
     cache = model.new_cache()
     start = time.perf_counter()
-    _step(model, cache, PROMPT_TOKENS)
+    _step(model, cache, count)
     return cache, time.perf_counter() - start
 
 

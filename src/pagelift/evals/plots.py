@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ Rectangle = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A model in a plot. series: points of one series have a colour and a line. spread: of an interval around y."""
+    """A model in a plot. label: "" for none. series: points of one series have a colour and a line. spread: of an interval around y."""
 
     x: float
     y: float
@@ -38,13 +38,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One plot. log: the axis of y is logarithmic, and points at or below 0 are left out. show: how its numbers are written."""
+    """One plot. log: the axis of y is logarithmic, and points at or below 0 are left out. level: a value with a line across, and its
+    name."""
 
     title: str
     points: Sequence[Point]
     log: bool = False
-    show: Callable[[float], str] = "{:g}".format
     x_title: str = ""
+    level: tuple[float, str] | None = None
 
 
 def draw_panels(panels: Sequence[Panel], columns: int = 2) -> Image.Image:
@@ -123,39 +124,53 @@ class _Plot:
         ends = [end for point in points for end in point.spread or () if not self.panel.log or end > min(p.y for p in points) / 10]
         x = linear_scale([point.x for point in points], LEFT + 10, WIDTH - RIGHT - 10)
         make = log_scale if self.panel.log else linear_scale
-        y = make([*(point.y for point in points), *ends], HEIGHT - BOTTOM, TOP)
+        level = [self.panel.level[0]] if self.panel.level else []
+        y = make([*(point.y for point in points), *ends, *level], HEIGHT - BOTTOM, TOP)
         self._axes(x, y)
+        self._level(y)
         self._lines(points, x, y)
         places = {id(point): (x(point.x), y(point.y)) for point in points}
         self.taken += [(px - DOT, py - DOT, px + DOT, py + DOT) for px, py in places.values()]
         for point in points:
             self._dot(point, places[id(point)], y)
         for point in points:
-            self._label(point, places[id(point)])
+            if point.label:
+                self._label(point, places[id(point)])
         self._legend(points)
 
     def _axes(self, x: _Scale, y: _Scale) -> None:
         for tick in y.ticks:
             self._line((LEFT, y(tick)), (WIDTH - RIGHT, y(tick)), FAINT)
-            self._text((LEFT - 8, y(tick)), self.panel.show(tick), "rm", INK)
+            self._text((LEFT - 8, y(tick)), _number(tick), "rm", INK)
         for tick in x.ticks:
             self._line((x(tick), HEIGHT - BOTTOM), (x(tick), HEIGHT - BOTTOM + 5), INK)
             self._text((x(tick), HEIGHT - BOTTOM + 9), f"{tick:g}", "ma", INK)
         self._line((LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, HEIGHT - BOTTOM), INK)
         self._text(((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 26), self.panel.x_title, "ma", INK)
 
+    def _level(self, y: _Scale) -> None:
+        if self.panel.level is not None:
+            value, name = self.panel.level
+            for start in range(LEFT, WIDTH - RIGHT, 12):
+                self._line((start, y(value)), (start + 6, y(value)), INK)
+            self._text((WIDTH - RIGHT, y(value) - 3), name, "rd", INK)
+            self.taken.append((WIDTH - RIGHT - 8.0 * len(name), y(value) - 18, WIDTH - RIGHT, y(value)))
+
     def _lines(self, points: Sequence[Point], x: _Scale, y: _Scale) -> None:
         """Points of a series in order of size."""
         for name, color in self.colors.items():
             own = sorted((point for point in points if point.series == name), key=lambda point: point.x)
             for a, b in pairwise(own):
-                self._line((x(a.x), y(a.y)), (x(b.x), y(b.y)), color, 1.5)
+                start, end = (x(a.x), y(a.y)), (x(b.x), y(b.y))
+                self._line(start, end, color, 1.5)
+                self.taken += _along(start, end)
 
     def _dot(self, point: Point, at: tuple[float, float], y: _Scale) -> None:
         color = self.colors[point.series]
         if point.spread is not None:
             low, high = (min(max(y(max(end, y.low)), TOP), HEIGHT - BOTTOM) for end in point.spread)
             self._line((at[0], low), (at[0], high), color, 1.2)
+            self.taken += _along((at[0], low), (at[0], high))
             for end in (low, high):
                 self._line((at[0] - 4, end), (at[0] + 4, end), color, 1.2)
         box = [SHARPER * v for v in (at[0] - DOT, at[1] - DOT, at[0] + DOT, at[1] + DOT)]
@@ -193,6 +208,18 @@ class _Plot:
     def _text(self, at: tuple[float, float], text: str, anchor: str, color: Color, size: int = 13) -> None:
         font = self.font if size == 13 else ImageFont.load_default(size * SHARPER)
         self.pen.text((SHARPER * at[0], SHARPER * at[1]), text, fill=color, font=font, anchor=anchor)
+
+
+def _along(start: tuple[float, float], end: tuple[float, float]) -> list[Rectangle]:
+    """A line as small rectangles."""
+    count = 1 + int(math.dist(start, end) / 6)
+    places = [[a + (b - a) * k / count for a, b in zip(start, end, strict=True)] for k in range(count + 1)]
+    return [(px - 1, py - 1, px + 1, py + 1) for px, py in places]
+
+
+def _number(value: float) -> str:
+    """A number at an axis: 0.001, 1e-5."""
+    return f"{value:g}".replace("e-0", "e-")
 
 
 def _overlap(a: Rectangle, b: Rectangle) -> bool:

@@ -115,17 +115,20 @@ def _best_against_oq(rows: Rows, name: str) -> Iterator[str]:
 
 def plot(rows: Rows) -> Image:
     """Divergence and accuracy against bytes, for each material."""
+    methods = [row["method"] for row in rows]
+    named = "best" if "best" in methods else methods[-1]  # one name for all variants of a size, which stand above each other
     panels = []
     for name in rows[0]["materials"]:
-        found = [(row["materials"][name], row) for row in rows]
-        kl = [
-            Point(m["bytes"] / MB, m["kl_mean"], row["target"], row["method"], tuple(m["kl_interval"]) if m["kl_interval"] else None)
-            for m, row in found
-            if m["kl_mean"]
-        ]
-        right = [Point(m["bytes"] / MB, 100 * m["field_accuracy"], row["target"], row["method"]) for m, row in found]
+        kl, right = [], []
+        for row in rows[1:] or rows:
+            found = row["materials"][name]
+            size, label = found["bytes"] / MB, row["target"] if row["method"] == named else ""
+            span = found["kl_interval"]
+            kl.append(Point(size, found["kl_mean"] or 0.0, label, row["method"], (span[0], span[1]) if span else None))
+            right.append(Point(size, 100 * found["field_accuracy"], label, row["method"]))
+        level = 100 * rows[0]["materials"][name]["field_accuracy"], rows[0]["variant"]
         panels.append(Panel(f"{name}: mean KL on tokens of values, nats", kl, log=True, x_title="MB of weight files"))
-        panels.append(Panel(f"{name}: fields right, %", right, x_title="MB of weight files"))
+        panels.append(Panel(f"{name}: fields right, %", right, x_title="MB of weight files", level=level))
     return draw_panels(panels, columns=2)
 
 
