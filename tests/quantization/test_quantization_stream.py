@@ -94,6 +94,35 @@ def test_a_version_does_not_depend_on_the_others(source: Source, tmp_path: Path)
     assert np.array_equal(alone, together)
 
 
+def test_a_run_that_was_stopped_goes_on(source: Source, tmp_path: Path) -> None:
+    """Stopped anywhere, what is found in the end is the same; finished parts are told as done at once."""
+    made = Documents(documents().calibration[:2], (forced(11),))
+    variants = [Variant(base_allocation(source.sizes, bits), "least_squares") for bits in (5, 3)]
+    whole = Lockstep(source, made, tmp_path / "whole").run(variants, survey=True)
+    left, told = 0, 0.0
+
+    def advance(work: float) -> None:
+        nonlocal left, told
+        left -= 1
+        told += work
+        if left == 0:
+            raise InterruptedError
+
+    for steps in (4, 9, 14):
+        left = steps
+        with pytest.raises(InterruptedError):
+            Lockstep(source, made, tmp_path / "out", advance).run(variants, survey=True)
+    told = 0.0
+    lockstep = Lockstep(source, made, tmp_path / "out", advance)
+    found = lockstep.run(variants, survey=True)
+    assert told == pytest.approx(lockstep.work_of(variants))
+    assert found.errors == whole.errors
+    assert all(
+        np.array_equal(a, b) for one, two in zip(found.divergences, whole.divergences, strict=True) for a, b in zip(one, two, strict=True)
+    )
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_divergence_is_that_of_probabilities() -> None:
     rng = np.random.default_rng(0)
     first, second = (log_softmax(rng.standard_normal((5, 40)).astype(np.float32)) for _ in range(2))

@@ -5,7 +5,9 @@ All versions pass through a part before the next one is loaded. Versions that ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import numpy.typing as npt
 
 from pagelift.backends import Matrix
 from pagelift.backends.tensors import Floats
+from pagelift.core.files import write_atomic
 from pagelift.evals.forced import Forced
 from pagelift.quantization.carry import Carried, CarryWriter
 from pagelift.quantization.moments import Moments
@@ -24,6 +27,7 @@ from pagelift.weights.quant.layout import Part
 
 Doubles = npt.NDArray[np.float64]
 Key = tuple[tuple[str, Format, Rounding], ...]
+KEPT = "lockstep.json"
 REFERENCE = 0
 """The state of the original."""
 
@@ -85,46 +89,65 @@ class Lockstep:
         work.mkdir(parents=True, exist_ok=True)
 
     def run(self, variants: Sequence[Variant], survey: bool = False, known: Mapping[str, Floats] | None = None) -> Findings:
-        """All variants through all parts. known: moments of modules from an earlier run.
+        """All variants through all parts; the same run again goes on behind the last finished part, if it was killed.
 
-        survey: measure the error of every format, and compare with the first variant instead of the original.
+        survey: measure the error of every format, and compare with the first variant instead of the original. known: moments of
+        modules from an earlier run.
         """
-        findings = Findings()
-        states = [REFERENCE] * len(variants)
-        carried: dict[int, Carried] = {}
-        for place, part in enumerate(self._source.parts):
-            if part.name == "vision" and not self._shown:
-                continue
-            moments = self._moments(part, known or {})
-            reference = self._reference(part, moments, carried.get(REFERENCE), place)
-            rounder = Rounder(self._source, moments)
-            if survey:
-                findings.errors |= {module.name: rounder.errors(module) for module in self._source.modules(part)}
+        findings, states, before = Findings(), [REFERENCE] * len(variants), dict[int, Carried]()
+        kept = _Kept(self._work / KEPT, self._mark(variants, survey))
+        finished = kept.load(findings)
+        for place, part in self._walk():
             children = self._children(part, variants, states)
-            if part.name == "head":
-                findings.head = moments.of("lm_head")
-                findings.divergences = self._compare(part, variants, (states, carried, rounder), survey)
-            after = {} if reference is None else {REFERENCE: reference}
-            for (parent, key), child in children.items():
-                if child != REFERENCE and part.name != "head":
-                    after[child] = self._advance_state(part, carried.get(parent), (child, place), self._swapped(key, rounder))
+            after = {child: self._rows(part, place, child) for child in children.values() if part.name != "head"}
+            if place <= finished:
+                self._advance(self._part_work(part, children))
+            else:
+                rounder = self._reference(part, self._moments(part, known or {}), (before.get(REFERENCE), after.get(REFERENCE)))
+                if survey:
+                    findings.errors |= {module.name: rounder.errors(module) for module in self._source.modules(part)}
+                if part.name == "head":
+                    findings.head = rounder.moments.of("lm_head")
+                    findings.divergences = self._compare(part, variants, (states, before, rounder), survey)
+                for (parent, key), child in children.items():
+                    if child != REFERENCE and part.name != "head":
+                        self._pass_on(part, self._swapped(key, rounder), before.get(parent), after[child])
+                if part.name != "head":
+                    kept.save(place, findings)
+                for old in before.values():
+                    old.path.unlink(missing_ok=True)
             states = [children[states[k], variant.key(part)] for k, variant in enumerate(variants)]
-            for old in carried.values():
-                old.path.unlink(missing_ok=True)
-            carried = after
+            before = after
             self._source.release(part)
+        kept.path.unlink(missing_ok=True)
         return findings
 
     def work_of(self, variants: Sequence[Variant]) -> float:
         """What `run` will have told `advance` in the end."""
         total, states = 0.0, [REFERENCE] * len(variants)
-        measured, everything = (sum(map(len, documents)) for documents in (self._documents.measured, self._documents.all))
-        for part in self._source.parts:
+        for _, part in self._walk():
             children = self._children(part, variants, states)
-            runs = sum(child != REFERENCE for child in children.values()) if part.name != "head" else 0
-            total += self._source.size(part) * (everything + runs * measured) if part.name != "vision" or self._shown else 0
+            total += self._part_work(part, children)
             states = [children[states[k], variant.key(part)] for k, variant in enumerate(variants)]
         return total
+
+    def _walk(self) -> Iterator[tuple[int, Part]]:
+        """The parts that are run, each with its place; without pictures, not the vision tower."""
+        return ((place, part) for place, part in enumerate(self._source.parts) if part.name != "vision" or self._shown)
+
+    def _part_work(self, part: Part, children: Mapping[tuple[int, Key], int]) -> float:
+        measured, everything = (sum(map(len, documents)) for documents in (self._documents.measured, self._documents.all))
+        runs = sum(child != REFERENCE for child in children.values()) if part.name != "head" else 0
+        return self._source.size(part) * (everything + runs * measured)
+
+    def _mark(self, variants: Sequence[Variant], survey: bool) -> str:
+        """The same for runs of the same work."""
+        digest = hashlib.sha256(repr((survey, len(self._documents.measured))).encode())
+        for variant in variants:
+            digest.update(repr((variant.rounding, sorted(variant.allocation.items()))).encode())
+        for document in self._documents.all:
+            digest.update(document.tokens.tobytes())
+        return digest.hexdigest()
 
     def _moments(self, part: Part, known: Mapping[str, Floats]) -> Moments:
         wanted = [module.name for module in self._source.modules(part)]
@@ -145,33 +168,33 @@ class Lockstep:
     def _swapped(key: Key, rounder: Rounder) -> dict[str, Matrix]:
         return {name: rounder.matrix(name, form, rounding) for name, form, rounding in key}
 
-    def _reference(self, part: Part, moments: Moments, before: Carried | None, place: int) -> Carried | None:
-        """The original through a part, with notes of what its layers get."""
+    def _reference(self, part: Part, moments: Moments, rows: tuple[Carried | None, Carried | None]) -> Rounder:
+        """The original through a part, with notes of what its layers get. rows: before and after."""
         runner = PartRunner(self._source, part, {}, moments.listen)
-        documents = self._documents.all
-        writer = None if part.name == "head" else CarryWriter(self._carried(part, documents, f"{place}-{REFERENCE}"))
-        for k, document in enumerate(documents):
+        before, after = rows
+        writer = CarryWriter(after) if after else None
+        for k, document in enumerate(self._documents.all):
             moments.active = id(document) in self._calibrating
-            self._step(part, runner, document, before[k] if before else None, writer)
-        return writer.finish() if writer else None
-
-    def _advance_state(self, part: Part, before: Carried | None, number: tuple[int, int], swapped: Mapping[str, Matrix]) -> Carried:
-        runner = PartRunner(self._source, part, swapped)
-        child, place = number
-        writer = CarryWriter(self._carried(part, self._documents.measured, f"{place}-{child}"))
-        for k, document in enumerate(self._documents.measured):
-            self._step(part, runner, document, before[k] if before else None, writer)
-        return writer.finish()
-
-    def _step(self, part: Part, runner: PartRunner, document: Forced, before: Floats | None, writer: CarryWriter | None) -> None:
-        """One document through a part. before: its rows after the part before."""
-        rows = runner.rows(document, before)
+            found = runner.rows(document, before[k] if before else None)
+            if writer:
+                writer.add(found)
+            self._advance(self._source.size(part) * len(document))
         if writer:
-            writer.add(rows)
-        self._advance(self._source.size(part) * len(document))
+            writer.finish()
+        return Rounder(self._source, moments)
 
-    def _carried(self, part: Part, documents: Sequence[Forced], name: str) -> Carried:
-        return self._source.carried(self._work / f"rows-{name}.f32", part, documents)
+    def _pass_on(self, part: Part, swapped: Mapping[str, Matrix], before: Carried | None, after: Carried) -> None:
+        """The measured documents through a quantized part."""
+        runner, writer = PartRunner(self._source, part, swapped), CarryWriter(after)
+        for k, document in enumerate(self._documents.measured):
+            writer.add(runner.rows(document, before[k] if before else None))
+            self._advance(self._source.size(part) * len(document))
+        writer.finish()
+
+    def _rows(self, part: Part, place: int, state: int) -> Carried:
+        """Where the rows of a state after a part are kept."""
+        documents = self._documents.all if state == REFERENCE else self._documents.measured
+        return self._source.carried(self._work / f"rows-{place}-{state}.f32", part, documents)
 
     def _compare(
         self, part: Part, variants: Sequence[Variant], at: tuple[Sequence[int], Mapping[int, Carried], Rounder], to_first: bool
@@ -190,6 +213,28 @@ class Lockstep:
                 parts = [divergence(right, log_softmax(values)) for right, values in zip(truths, logits, strict=True)]
                 found[number].append(np.concatenate(parts) if parts else np.empty(0))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a run has found so far, in a file. mark: of the run that it belongs to."""
+
+    path: Path
+    mark: str
+
+    def load(self, findings: Findings) -> int:
+        """Put back what was found; returns the place of the last finished part, -1 if there is none."""
+        if not self.path.is_file():
+            return -1
+        saved = json.loads(self.path.read_bytes())
+        if saved["mark"] != self.mark:
+            return -1
+        findings.errors = {name: {Format(bits, size): error for bits, size, error in rows} for name, rows in saved["errors"].items()}
+        return int(saved["place"])
+
+    def save(self, place: int, findings: Findings) -> None:
+        errors = {name: [(form.bits, form.group_size, error) for form, error in row.items()] for name, row in findings.errors.items()}
+        write_atomic(self.path, json.dumps({"mark": self.mark, "place": place, "errors": errors}))
 
 
 def log_softmax(logits: Floats) -> Doubles:
