@@ -51,7 +51,7 @@ LESSONS = (
     Lesson("a field or two", ((FEW, 1.0),), FEW, 256, 0.4),
     Lesson("some fields", ((FEW, 0.3), (SOME, 0.7)), SOME, 512, 0.5),
     Lesson("rows", ((FEW, 0.1), (SOME, 0.3), (ROWS, 0.3), (MANY, 0.3)), MANY, 768, 0.45),
-    Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.6, 0.5),
+    Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.5, 0.5),
     Lesson("documents", ((MANY, 0.15), (WHOLE, 0.85)), WHOLE, 4096, 1.01, 0.5),
 )
 LOT = 96
