@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -87,7 +88,8 @@ def write(standings: Standings, output: Output) -> None:
     if output.as_json:
         sys.stdout.write(json.dumps(standings.to_dict(), ensure_ascii=False, indent=1) + "\n")
     else:
-        sys.stdout.write(render(standings, output.flips))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        sys.stdout.write(render(standings, output.flips, width))
     if output.plot is not None:
         write_atomic(output.plot, as_png(plot(standings)))
 

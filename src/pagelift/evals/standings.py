@@ -166,8 +166,11 @@ class _Table:
         notes = []
         for index, case in enumerate(self.material.cases):
             every = [readings[index] for readings in self.readings]
-            names = [one.contender.name for one in self.measured]
-            notes += [f"{case.id}: {name}: {r.error}" for name, r in zip(names, every, strict=True) if r.error]
+            by_error: dict[str, list[str]] = {}
+            for one, reading in zip(self.measured, every, strict=True):
+                if reading.error:
+                    by_error.setdefault(reading.error, []).append(one.contender.name)
+            notes += [f"{case.id}: {', '.join(names)}: {error}" for error, names in by_error.items()]
             if every[0].unforced:
                 notes.append(f"{case.id}: without divergence: {every[0].unforced}")
             elif every[0].cut:
