@@ -608,10 +608,10 @@ def quantize(  # noqa: PLR0913, PLR0917
         Path | None, typer.Option(metavar="DIR", help="Your own documents beside generated ones; see docs/quantization.md.")
     ] = None,
     vision: Annotated[bool, typer.Option("--vision/--no-vision", help="Whether best may pack the vision tower too.")] = True,
-    documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the statistics.")] = 48,
-    sensitivity_documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the sensitivities.")] = 12,
-    held_out: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents that decide between allocations.")] = 16,
-    rounds: Annotated[int, typer.Option(min=0, metavar="N", help="Rounds of trying other allocations on held-out documents.")] = 1,
+    documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the statistics.")] = 24,
+    sensitivity_documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the sensitivities.")] = 4,
+    held_out: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents to decide and to measure on in the end.")] = 8,
+    rounds: Annotated[int, typer.Option(min=0, metavar="N", help="Rounds of trying other allocations on held-out documents.")] = 0,
     backend: Annotated[Backend, typer.Option(help="What runs the model; auto is cpu-exact.")] = Backend.auto,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the bits of every matrix.")] = None,
 ) -> None:

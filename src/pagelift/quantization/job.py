@@ -42,10 +42,10 @@ class Effort:
     """How much is measured. calibration, sensitivity, held_out: generated documents for the statistics, for the sensitivities, and for
     deciding and the final measurement. rounds: of refinement. text: pieces of text for the block scores of oQ."""
 
-    calibration: int = 48
-    sensitivity: int = 12
-    held_out: int = 16
-    rounds: int = 1
+    calibration: int = 24
+    sensitivity: int = 4
+    held_out: int = 8
+    rounds: int = 0
     text: int = 128
 
     def __post_init__(self) -> None:
