@@ -60,9 +60,9 @@ class Bench:
         self.plan = plan
         self.rng = np.random.default_rng(0)
 
-    def step(self, parts: list[tuple[SequenceCache, int]]) -> np.ndarray:
-        """Random tokens through the model; the likeliest next token of each sequence."""
-        batch = Ragged.of([(cache, length, False) for cache, length in parts])
+    def step(self, parts: list[tuple[SequenceCache, int]], prompt: bool = False) -> np.ndarray:
+        """Random tokens through the model, of prompts or of answers; the likeliest next token of each sequence."""
+        batch = Ragged.of([(cache, length, False) for cache, length in parts], [length * prompt for _, length in parts])
         tokens = self.rng.integers(0, self.model.config.text.vocab_size, batch.rows)
         positions = np.concatenate([text_positions(cache.length, length) for cache, length in parts], axis=1)
         hidden = self.model.forward(Step(tokens, positions, batch))
@@ -72,7 +72,7 @@ class Bench:
         """A new sequence of `tokens` tokens, in steps as the runner makes them."""
         cache = self.model.new_cache()
         for start in range(0, tokens, self.plan.step_tokens):
-            self.step([(cache, min(self.plan.step_tokens, tokens - start))])
+            self.step([(cache, min(self.plan.step_tokens, tokens - start))], prompt=True)
         return cache
 
     def decode(self, cache: SequenceCache, batch: int) -> list[float]:

@@ -22,9 +22,15 @@ void normalise(const Context& on, Rows rows, const Norm& norm, const float* x, f
     rms_norm(on, rows, norm, x, y);
 }
 
-LinearJob through(const Layer& layer, const float* x, int64_t rows, const float* residual, float* y) {
-  return {layer.matrix, x, rows, nullptr, layer.matrix->out, layer.bias, residual, y};
-}
+// A layer over some rows of `rows`, from number `first` on: x and y begin there.
+struct Piece {
+  const Rows& rows;
+  int64_t first, count;
+
+  LinearJob through(const Layer& layer, const float* x, const float* residual, float* y) const {
+    return {layer.matrix, x, count, nullptr, layer.matrix->out, layer.bias, residual, y, rows.prompt ? rows.prompt + first : nullptr};
+  }
+};
 
 }  // namespace
 
@@ -34,7 +40,7 @@ void norm_linears(const Context& on, Rows rows, const Norm& norm, const float* x
   in_pieces(rows.count, [&](int64_t first, int64_t count) {
     normalise(on, {count, rows.width}, norm, x + first * rows.width, normed);
     std::vector<LinearJob> jobs;
-    for (size_t i = 0; i < layers.size(); ++i) jobs.push_back(through(layers[i], normed, count, nullptr, y[i] + first * layers[i].matrix->out));
+    for (size_t i = 0; i < layers.size(); ++i) jobs.push_back(Piece{rows, first, count}.through(layers[i], normed, nullptr, y[i] + first * layers[i].matrix->out));
     linears(on, jobs);
   });
 }
@@ -45,9 +51,10 @@ void swiglu_block(const Context& on, Rows rows, const Norm& norm, const float* x
   in_pieces(rows.count, [&](int64_t first, int64_t count) {
     const float* residual = x + first * rows.width;
     normalise(on, {count, rows.width}, norm, residual, normed);
-    linears(on, {through(block.gate, normed, count, nullptr, gate), through(block.up, normed, count, nullptr, up)});
+    const Piece piece{rows, first, count};
+    linears(on, {piece.through(block.gate, normed, nullptr, gate), piece.through(block.up, normed, nullptr, up)});
     silu_mul(on, {count, inner}, gate, up, up);
-    linear(on, through(block.down, up, count, residual, y + first * rows.width));
+    linear(on, piece.through(block.down, up, residual, y + first * rows.width));
   });
 }
 
@@ -57,9 +64,10 @@ void gelu_block(const Context& on, Rows rows, const Norm& norm, const float* x, 
   in_pieces(rows.count, [&](int64_t first, int64_t count) {
     const float* residual = x + first * rows.width;
     normalise(on, {count, rows.width}, norm, residual, normed);
-    linear(on, through(block.first, normed, count, nullptr, hidden));
+    const Piece piece{rows, first, count};
+    linear(on, piece.through(block.first, normed, nullptr, hidden));
     (block.exact ? gelu_erf : gelu_tanh)(on, {count, inner}, hidden, hidden);
-    linear(on, through(block.second, hidden, count, residual, y + first * rows.width));
+    linear(on, piece.through(block.second, hidden, residual, y + first * rows.width));
   });
 }
 

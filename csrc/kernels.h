@@ -26,7 +26,8 @@ struct Matrix {
 };
 
 // y (rows, count) = x (rows, in) @ matrix[columns].T + bias + residual. columns: nullptr for all, else `count` row numbers of
-// the matrix. bias: nullptr or one float per row of the matrix. residual: nullptr or laid out like y.
+// the matrix. bias: nullptr or one float per row of the matrix. residual: nullptr or laid out like y. prompt: (rows,) which of them
+// belong to a prompt, or nullptr for none; kernels that take x as it is do not look at it.
 struct LinearJob {
   const Matrix* matrix;
   const float* x;
@@ -36,14 +37,16 @@ struct LinearJob {
   const float* bias;
   const float* residual;
   float* y;
+  const bool* prompt = nullptr;
 };
 
-// The same over tiles. tiles: nullptr for all, else numbers of tiles, whose sixteen columns of y follow each other. stride: floats
-// from row to row of y and of the residual.
+// The same over tiles. rows: nullptr, or where in y and the residual each row of x belongs. tiles: nullptr for all, else numbers of
+// tiles, whose sixteen columns of y follow each other. stride: floats from row to row of y and of the residual.
 struct RowCodes;
 struct TileJob {
   const Matrix* matrix;
   const RowCodes& x;
+  const int64_t* rows;
   const int64_t* tiles;
   const float* bias;
   const float* residual;
@@ -52,6 +55,10 @@ struct TileJob {
 };
 
 constexpr int64_t tile_scratch(int64_t rows) { return (rows + 31) / 16 * 256 + 8192; }
+
+constexpr int64_t kPanelTiles = 16;    // that are unpacked to bf16 together,
+constexpr int64_t kPanelInputs = 512;  // for so many inputs: the weights stay in the second-level cache, a block of x in the first
+constexpr int64_t bf16_scratch(int64_t rows) { return (rows + 31) / 32 * kPanelTiles * 512 + kPanelTiles * 8 * kPanelInputs + 16; }
 
 constexpr int64_t kLinearBlock = 1024;  // weights of a row that are unpacked at a time; sums are rounded at these borders
 constexpr int64_t kLinearPanel = 32;    // at most so many weight rows are unpacked at a time
@@ -145,11 +152,14 @@ struct Kernels {
   void (*linear)(const LinearJob& job, int64_t first, int64_t last, float* scratch);
   // Tile number `tile` of a matrix to y.
   void (*tile)(const Matrix& matrix, int64_t tile, uint8_t* y);
-  // Row number `row` of x (in,) in the form that meets the matrix's tiles.
+  // Row number `row` of x (in,) in 8 bits, in the form that meets the matrix's packed tiles.
   void (*quantize_row)(const Matrix& matrix, const float* x, int64_t row, const RowCodes& y);
-  // Tiles first to last - 1 of the job. scratch: tile_scratch(rows) floats.
+  // Tiles first to last - 1 of the job, packed, with x in 8 bits. scratch: tile_scratch(rows) floats.
   void (*linear_tiles)(const TileJob& job, int64_t first, int64_t last, float* scratch);
-  bool tiles_dense;  // whether dense matrices have tiles at this level
+  // The same with x in bf16, for tiles of all kinds. scratch: bf16_scratch(rows) floats.
+  void (*round_row)(const float* x, int64_t in, int64_t row, const RowCodes& y);
+  void (*linear_bf16)(const TileJob& job, int64_t first, int64_t last, float* scratch);
+  bool tiles_bf16;  // whether this level has linear_bf16
 
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n, float* y);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "scratch.h"
 #include "tiles.h"
@@ -26,72 +27,127 @@ int64_t rows_at_a_time(const TileShape& shape) {
   return std::clamp(kBytes / shape.row_bytes / kTileRows * kTileRows, 4 * kTileRows, 32 * kTileRows);
 }
 
-RowCodes quantize(const Context& on, const TileShape& shape, const Matrix& matrix, const float* x, int64_t rows) {
-  const int64_t blocks = (rows + kTileRows - 1) / kTileRows, floats = blocks * kTileRows * shape.groups;
-  float* memory = scratch(rows * shape.row_bytes / 4 + 2 * floats + 16, Use::operation);
-  uint8_t* codes = (uint8_t*)(((uintptr_t)memory + 63) / 64 * 64);
-  float* scales = (float*)(codes + rows * shape.row_bytes);
-  const RowCodes y{rows, codes, scales, scales + floats};
-  on.pool.run(rows, 1, matrix.in, [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) on.kernels.quantize_row(matrix, x + r * matrix.in, r, y);
-  });
-  return y;
-}
+// Rows of x in one form. numbers: which rows of the job they are.
+struct Part {
+  bool bf16;
+  std::vector<int64_t> numbers;
+  RowCodes x;
+};
 
-void run_tiles(const Context& on, const TileJob& job, int64_t tiles) {
-  on.pool.run(tiles, 1, (job.x.rows + 4) * job.matrix->in, [&](int64_t first, int64_t last) {
-    on.kernels.linear_tiles(job, first, last, scratch(tile_scratch(job.x.rows)));
+// The rows of a job by the form that they get: bf16 for dense tiles and for rows of a prompt, else 8 bits. A row's form depends on
+// nothing but itself.
+class Parts {
+ public:
+  Parts(const Context& on, const LinearJob& job) : on_(on), job_(job), shape_(*job.matrix) {
+    for (int64_t r = 0; r < job.rows; ++r)
+      rows_[job.matrix->bits == 0 || (on.kernels.tiles_bf16 && job.prompt && job.prompt[r])].push_back(r);
+  }
+
+  // The next rows that meet a tile of weights before the next tile comes; none at the end.
+  std::vector<Part> next() {
+    std::vector<Part> parts;
+    for (const bool bf16 : {false, true}) {
+      const int64_t count = std::min(bf16 ? kRowBlock : rows_at_a_time(shape_), (int64_t)rows_[bf16].size() - done_[bf16]);
+      if (count == 0) continue;
+      const auto first = rows_[bf16].begin() + done_[bf16];
+      parts.push_back({bf16, {first, first + count}, {}});
+      done_[bf16] += count;
+    }
+    take_memory(parts);
+    for (const Part& part : parts) fill(part);
+    return parts;
+  }
+
+ private:
+  void take_memory(std::vector<Part>& parts) const {
+    const int64_t row_bytes[2] = {shape_.row_bytes + 8 * shape_.groups, bf16_row_bytes(job_.matrix->in)};
+    int64_t bytes = 64;
+    for (const Part& part : parts) bytes += rounded(part) * row_bytes[part.bf16];
+    uint8_t* at = (uint8_t*)(((uintptr_t)scratch(bytes / 4, Use::operation) + 63) / 64 * 64);
+    for (Part& part : parts) {
+      float* scales = (float*)(at + rounded(part) * shape_.row_bytes);
+      part.x = {(int64_t)part.numbers.size(), at, part.bf16 ? nullptr : scales, part.bf16 ? nullptr : scales + rounded(part) * shape_.groups};
+      at += rounded(part) * row_bytes[part.bf16];
+    }
+  }
+
+  void fill(const Part& part) const {
+    const int64_t in = job_.matrix->in;
+    on_.pool.run(part.x.rows, 1, in, [&](int64_t first, int64_t last) {
+      for (int64_t r = first; r < last; ++r) {
+        const float* x = job_.x + part.numbers[r] * in;
+        part.bf16 ? on_.kernels.round_row(x, in, r, part.x) : on_.kernels.quantize_row(*job_.matrix, x, r, part.x);
+      }
+    });
+  }
+
+  static int64_t rounded(const Part& part) { return ((int64_t)part.numbers.size() + kTileRows - 1) / kTileRows * kTileRows; }
+
+  const Context& on_;
+  const LinearJob& job_;
+  const TileShape shape_;
+  std::vector<int64_t> rows_[2];
+  int64_t done_[2] = {};
+};
+
+// All parts by some tiles before the next ones come, so that weights are read from memory once.
+void run_tiles(const Context& on, const LinearJob& job, const std::vector<Part>& parts, int64_t tiles, const int64_t* chosen, int64_t stride) {
+  int64_t rows = 0;
+  for (const Part& part : parts) rows += part.x.rows;
+  on.pool.run(tiles, 2, (rows + 4) * job.matrix->in, [&](int64_t first, int64_t last) {
+    for (int64_t at = first; at < last; at += kPanelTiles)
+      for (const Part& part : parts) {
+        const TileJob one{job.matrix, part.x, part.numbers.data(), chosen, job.bias, job.residual, job.y, stride};
+        const int64_t size = part.bf16 ? bf16_scratch(part.x.rows) : tile_scratch(part.x.rows);
+        (part.bf16 ? on.kernels.linear_bf16 : on.kernels.linear_tiles)(one, at, std::min(at + kPanelTiles, last), scratch(size));
+      }
   });
 }
 
 // Chosen columns: all columns of the tiles they lie in, from which they are taken.
-void linear_columns(const Context& on, const LinearJob& job, const RowCodes& x) {
+void linear_columns(const Context& on, const LinearJob& job, const std::vector<Part>& parts) {
   std::vector<int64_t> tiles(job.columns, job.columns + job.count);
   for (int64_t& tile : tiles) tile /= kTileColumns;
   std::sort(tiles.begin(), tiles.end());
   tiles.erase(std::unique(tiles.begin(), tiles.end()), tiles.end());
   const int64_t width = (int64_t)tiles.size() * kTileColumns;
-  std::vector<float> y(x.rows * width);
-  run_tiles(on, {job.matrix, x, tiles.data(), job.bias, nullptr, y.data(), width}, (int64_t)tiles.size());
+  std::vector<float> y(job.rows * width);
+  LinearJob whole = job;
+  whole.residual = nullptr;
+  whole.y = y.data();
+  run_tiles(on, whole, parts, (int64_t)tiles.size(), tiles.data(), width);
   for (int64_t c = 0; c < job.count; ++c) {
     const int64_t tile = std::lower_bound(tiles.begin(), tiles.end(), job.columns[c] / kTileColumns) - tiles.begin();
-    for (int64_t r = 0; r < x.rows; ++r) {
-      const int64_t at = r * job.count + c;
-      job.y[at] = y[r * width + tile * kTileColumns + job.columns[c] % kTileColumns];
-      if (job.residual) job.y[at] += job.residual[at];
-    }
+    for (const Part& part : parts)
+      for (int64_t r : part.numbers) {
+        const int64_t at = r * job.count + c;
+        job.y[at] = y[r * width + tile * kTileColumns + job.columns[c] % kTileColumns];
+        if (job.residual) job.y[at] += job.residual[at];
+      }
   }
 }
 
 // Jobs over the same rows of x, whose matrices take them in the same form.
 void linears_over_tiles(const Context& on, const LinearJob* jobs, size_t count) {
-  const TileShape form(*jobs->matrix);
-  const int64_t step = rows_at_a_time(form);
-  for (int64_t first = 0; first < jobs->rows; first += step) {
-    const int64_t rows = std::min(step, jobs->rows - first);
-    const RowCodes x = quantize(on, form, *jobs->matrix, jobs->x + first * jobs->matrix->in, rows);
+  Parts all(on, *jobs);
+  for (std::vector<Part> parts; !(parts = all.next()).empty();)
     for (const LinearJob* job = jobs; job < jobs + count; ++job) {
-      LinearJob part = *job;
-      part.rows = rows;
-      part.y += first * job->count;
-      if (part.residual) part.residual += first * job->count;
       if (job->columns)
-        linear_columns(on, part, x);
+        linear_columns(on, *job, parts);
       else
-        run_tiles(on, {job->matrix, x, nullptr, job->bias, part.residual, part.y, job->count}, TileShape(*job->matrix).tiles);
+        run_tiles(on, *job, parts, TileShape(*job->matrix).tiles, nullptr, job->count);
     }
-  }
 }
 
 bool same_form(const LinearJob& a, const LinearJob& b) {
-  return a.x == b.x && a.rows == b.rows && a.matrix->in == b.matrix->in && (a.matrix->bits == 0) == (b.matrix->bits == 0) &&
+  return a.x == b.x && a.rows == b.rows && a.prompt == b.prompt && a.matrix->in == b.matrix->in && (a.matrix->bits == 0) == (b.matrix->bits == 0) &&
          a.matrix->group_size == b.matrix->group_size && a.matrix->tiles && b.matrix->tiles;
 }
 
 }  // namespace
 
 bool has_tiles(const Kernels& kernels, const Matrix& matrix) {
-  return matrix.bits > 0 || (kernels.tiles_dense && matrix.type != Float::f32);
+  return matrix.bits > 0 || (kernels.tiles_bf16 && matrix.type != Float::f32);
 }
 
 Memory tile(const Context& on, const Matrix& matrix) {
@@ -111,6 +167,7 @@ void linear(const Context& on, const LinearJob& job) {
     part.x += first_row * job.matrix->in;
     part.y += first_row * job.count;
     if (part.residual) part.residual += first_row * job.count;
+    part.prompt = nullptr;
     const int64_t grain = part.rows > 4 ? kLinearPanel : 4;
     on.pool.run(part.count, grain, part.rows * job.matrix->in / 4 + job.matrix->in,
                 [&](int64_t first, int64_t last) { on.kernels.linear(part, first, last, scratch(kLinearScratch)); });

@@ -26,8 +26,8 @@ struct Segment {
 bool has_tiles(const Kernels& kernels, const Matrix& matrix);
 // The weights of a matrix that has tiles in the layout of csrc/tiles.h.
 Memory tile(const Context& on, const Matrix& matrix);
-// Over tiles where the matrix has them: then x is quantized to 8 bits per group of a packed matrix, or rounded to bf16 for a dense
-// one. Otherwise x is taken as it is.
+// Over tiles where the matrix has them: then x is rounded to bf16 for a dense matrix, and at levels with a matrix unit for rows of a
+// prompt too; else it is quantized to 8 bits per group. Without tiles x is taken as it is.
 void linear(const Context& on, const LinearJob& job);
 // Several layers over the same rows: x of all jobs is one. It is quantized once for those that take it in the same form.
 void linears(const Context& on, const std::vector<LinearJob>& jobs);
@@ -36,6 +36,7 @@ void embedding(const Context& on, const Matrix& matrix, const int64_t* rows, int
 
 struct Rows {  // `count` rows of `width` floats
   int64_t count, width;
+  const bool* prompt = nullptr;  // (count,) which of them belong to a prompt, or nullptr for none; for linear layers
 };
 struct Norm {
   const float* weight;  // (width,)

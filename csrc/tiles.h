@@ -4,7 +4,8 @@
 //     is, unpacked, 8 vectors of 64 bytes: vector v holds inputs 4 v to 4 v + 3 of each of the sixteen rows. Vectors are packed
 //     into planes of 4, 2 or 1 bit (5 bits: 4 + 1), as many of them in one vector as fit its bytes, low bits first.
 //   dense: groups of 32 inputs as bf16, 16 vectors of 64 bytes: vector v holds inputs 2 v and 2 v + 1 of each of the sixteen rows.
-// Rows of x are quantized (packed) or rounded to bf16 (dense) and laid out for the same instructions, see RowCodes.
+// Rows of x are laid out for the same instructions, see RowCodes: in 8 bits for packed tiles, or rounded to bf16 for dense tiles, and
+// for packed ones that are unpacked to dense tiles on the way.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@ constexpr int64_t kTileColumns = 16;
 constexpr int64_t kTileRows = 16;
 constexpr int64_t kTileStep = 32;    // inputs that are unpacked together
 constexpr int64_t kTileVector = 64;  // bytes
+constexpr int64_t kBf16Step = 16 * kTileVector;  // bytes of kTileStep inputs of a dense tile
 
 struct TileShape {
   int64_t tiles, groups;
@@ -24,8 +26,8 @@ struct TileShape {
   int64_t codes_bytes;  // of a group in a tile
   int64_t float_bytes;  // of a scale
   int64_t group_bytes, tile_bytes, bytes;
-  int64_t chunk;      // bytes of a row of x that one instruction takes: a row of a tile register
-  int64_t row_bytes;  // of a row of x
+  int64_t chunk;      // bytes of a row of x in 8 bits that one instruction takes: a row of a tile register
+  int64_t row_bytes;  // of a row of x in 8 bits
 
   // Inlined always, like all that is shared by files of several levels: code for one level must not run on another.
   __attribute__((always_inline)) explicit TileShape(const Matrix& m) {
@@ -38,18 +40,20 @@ struct TileShape {
     group_bytes = codes_bytes + (dense ? 0 : 2 * kTileColumns * float_bytes);
     tile_bytes = groups * group_bytes;
     bytes = tiles * tile_bytes;
-    chunk = dense ? kTileVector : group < kTileVector ? group : kTileVector;
-    row_bytes = groups * group * (dense ? 2 : 1);
+    chunk = group < kTileVector ? group : kTileVector;
+    row_bytes = groups * group;
   }
 };
 
-// Rows of x in blocks of 16, the last one smaller. A block of R rows: per chunk, `chunk` bytes of each row; per group, R scales
-// and R sums. x is about scale * code; a sum is scale * (the sum of a group's codes).
+// Rows of x in blocks of 16, the last one smaller. A block of R rows in 8 bits: per chunk, `chunk` bytes of each row; per group, R
+// scales and R sums. x is about scale * code; a sum is scale * (the sum of a group's codes). In bf16: per 32 inputs, 64 bytes of each
+// row; inputs up to a multiple of 32 are 0.
 struct RowCodes {
   int64_t rows;
   uint8_t* codes;
-  float *scales, *sums;  // of packed matrices only
+  float *scales, *sums;  // in 8 bits only
 };
+inline __attribute__((always_inline)) int64_t bf16_row_bytes(int64_t in) { return (in + kTileStep - 1) / kTileStep * kTileVector; }
 inline __attribute__((always_inline)) int64_t block_rows(int64_t rows, int64_t block) {
   const int64_t left = rows - block * kTileRows;
   return left < kTileRows ? left : kTileRows;

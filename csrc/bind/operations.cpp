@@ -20,6 +20,14 @@ Rows rows_of(const In& x) {
   return {(int64_t)x.size() / width, width};
 }
 
+// With the mask of those that belong to a prompt.
+Rows rows_of(const In& x, const std::optional<Mask>& prompt) {
+  Rows rows = rows_of(x);
+  expect(!prompt || (int64_t)prompt->size() == rows.count, "the mask of a prompt's rows has one value per row");
+  rows.prompt = prompt ? prompt->data() : nullptr;
+  return rows;
+}
+
 int64_t axis(const In& x, size_t i) { return (int64_t)x.shape(i); }
 bool has_size(const In& x, int64_t size) { return (int64_t)x.size() == size; }
 bool has_size(const Out& x, int64_t size) { return (int64_t)x.size() == size; }
@@ -76,8 +84,9 @@ class Operations {
     return true;
   }
 
-  void linear(const In& x, const Weight& weight, const std::optional<Ids>& columns, const std::optional<In>& residual, const Out& y) {
-    const Rows rows = rows_of(x);
+  void linear(const In& x, const Weight& weight, const std::optional<Ids>& columns, const std::optional<In>& residual,
+              const std::optional<Mask>& prompt, const Out& y) {
+    const Rows rows = rows_of(x, prompt);
     const int64_t count = columns ? (int64_t)columns->size() : weight.matrix.out;
     expect(rows.width == weight.matrix.in, "rows and linear layer differ in their number of features");
     expect(has_size(y, rows.count * count) && (!residual || has_size(*residual, rows.count * count)),
@@ -90,7 +99,8 @@ class Operations {
                         count,
                         weight.bias,
                         residual ? residual->data() : nullptr,
-                        y.data()};
+                        y.data(),
+                        rows.prompt};
     Release release;
     pagelift::linear(on_, job);
   }
@@ -150,8 +160,9 @@ class Operations {
   // norm: weight, bias or nothing (then rms_norm), eps.
   using NormWeights = std::tuple<In, std::optional<In>, float>;
 
-  void norm_linears(const In& x, const NormWeights& norm, const std::vector<const Weight*>& weights, const std::vector<Out>& y) {
-    const Rows rows = rows_of(x);
+  void norm_linears(const In& x, const NormWeights& norm, const std::vector<const Weight*>& weights, const std::optional<Mask>& prompt,
+                    const std::vector<Out>& y) {
+    const Rows rows = rows_of(x, prompt);
     expect(weights.size() == y.size(), "there is one result per layer");
     std::vector<Layer> layers;
     std::vector<float*> results;
@@ -167,8 +178,8 @@ class Operations {
 
   // weights: gate, up, down.
   void swiglu_block(const In& x, const NormWeights& norm, const std::tuple<const Weight*, const Weight*, const Weight*>& weights,
-                    const Out& y) {
-    const Rows rows = rows_of(x);
+                    const std::optional<Mask>& prompt, const Out& y) {
+    const Rows rows = rows_of(x, prompt);
     const auto& [gate, up, down] = weights;
     const int64_t inner = down->matrix.in;
     expect(y.size() == x.size(), "result has a wrong shape");
@@ -180,8 +191,8 @@ class Operations {
 
   // weights: first, second.
   void gelu_block(const In& x, const NormWeights& norm, const std::tuple<const Weight*, const Weight*>& weights, bool exact,
-                  const Out& y) {
-    const Rows rows = rows_of(x);
+                  const std::optional<Mask>& prompt, const Out& y) {
+    const Rows rows = rows_of(x, prompt);
     const auto& [first, second] = weights;
     const int64_t inner = second->matrix.in;
     expect(y.size() == x.size(), "result has a wrong shape");
@@ -368,7 +379,7 @@ void bind_operations(nb::module_& module) {
       .def("bandwidth_gbs", &O::bandwidth_gbs, nb::arg())
       .def("matmul_gflops", &O::matmul_gflops, nb::arg())
       .def("tile", &O::tile, nb::arg())
-      .def("linear", &O::linear, nb::arg(), nb::arg(), none, none, nb::arg().noconvert())
+      .def("linear", &O::linear, nb::arg(), nb::arg(), none, none, none, nb::arg().noconvert())
       .def("embedding", &O::embedding, nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("rms_norm", &O::rms_norm, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("layer_norm", &O::layer_norm, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
@@ -376,9 +387,9 @@ void bind_operations(nb::module_& module) {
       .def("silu_mul", &O::silu_mul, nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("sigmoid_mul", &O::sigmoid_mul, nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("gelu", &O::gelu, nb::arg(), nb::arg(), nb::arg().noconvert())
-      .def("norm_linears", &O::norm_linears, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
-      .def("swiglu_block", &O::swiglu_block, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
-      .def("gelu_block", &O::gelu_block, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
+      .def("norm_linears", &O::norm_linears, nb::arg(), nb::arg(), nb::arg(), none, nb::arg().noconvert())
+      .def("swiglu_block", &O::swiglu_block, nb::arg(), nb::arg(), nb::arg(), none, nb::arg().noconvert())
+      .def("gelu_block", &O::gelu_block, nb::arg(), nb::arg(), nb::arg(), nb::arg(), none, nb::arg().noconvert())
       .def("prepare_heads", &O::prepare_heads, nb::arg(), none, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("attention", &O::attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())
       .def("head_attention", &O::head_attention, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert())

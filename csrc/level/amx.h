@@ -17,6 +17,9 @@ struct alignas(64) TileConfig {
 
 #define PAGELIFT_TILE_LOAD(tile, p, stride) \
   asm volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"((const void*)(p)), "r"((int64_t)(stride)) : "memory")
+// The same for what will not be needed again soon: it takes no place in the first-level cache.
+#define PAGELIFT_TILE_LOAD_ONCE(tile, p, stride) \
+  asm volatile("tileloaddt1 (%0,%1,1), %%tmm" #tile ::"r"((const void*)(p)), "r"((int64_t)(stride)) : "memory")
 #define PAGELIFT_TILE_STORE(tile, p, stride) \
   asm volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"((void*)(p)), "r"((int64_t)(stride)) : "memory")
 #define PAGELIFT_TILE_ZERO(tile) asm volatile("tilezero %%tmm" #tile ::)

@@ -1,4 +1,4 @@
-// Tiles of weights against blocks of rows on the matrix unit.
+// Tiles of packed weights against blocks of rows in 8 bits on the matrix unit.
 #pragma once
 
 #include "level/amx.h"
@@ -152,48 +152,6 @@ void amx_packed_tile(const TileJob& job, const TileShape& shape, const uint8_t* 
                              job.x.sums + at};
       (rows == kTileRows ? amx_block<true> : amx_block<false>)(groups, memory, sums + b * kTileRows * kTileColumns);
     }
-  }
-  release_tiles();
-}
-
-// Two blocks of rows of x and two tiles of bf16 weights.
-struct DenseBlock {
-  const uint8_t *x, *more_x;
-  int64_t rows, more_rows;
-  const uint8_t *weights, *more_weights;
-  int64_t groups;
-};
-
-// sums: four times (16, 16), blocks of rows by tiles; without `Two` only the first block of rows.
-template <bool Two>
-void amx_dense_block(const DenseBlock& block, float* sums) {
-  TileConfig config;
-  for (int t = 0; t < 8; ++t) {
-    config.row_bytes[t] = 64;
-    config.rows[t] = (uint8_t)(t >= 6 ? 16 : t == 5 || t == 2 || t == 3 ? block.more_rows : block.rows);
-  }
-  configure_tiles(config);
-  PAGELIFT_TILE_ZERO(0);
-  PAGELIFT_TILE_ZERO(1);
-  PAGELIFT_TILE_ZERO(2);
-  PAGELIFT_TILE_ZERO(3);
-  for (int64_t g = 0; g < block.groups; ++g) {
-    PAGELIFT_TILE_LOAD(4, block.x + g * block.rows * kTileVector, kTileVector);
-    PAGELIFT_TILE_LOAD(6, block.weights + g * 16 * kTileVector, kTileVector);
-    PAGELIFT_TILE_LOAD(7, block.more_weights + g * 16 * kTileVector, kTileVector);
-    PAGELIFT_TILE_DOT_BF16(0, 4, 6);
-    PAGELIFT_TILE_DOT_BF16(1, 4, 7);
-    if constexpr (Two) {
-      PAGELIFT_TILE_LOAD(5, block.more_x + g * block.more_rows * kTileVector, kTileVector);
-      PAGELIFT_TILE_DOT_BF16(2, 5, 6);
-      PAGELIFT_TILE_DOT_BF16(3, 5, 7);
-    }
-  }
-  PAGELIFT_TILE_STORE(0, sums, kTileVector);
-  PAGELIFT_TILE_STORE(1, sums + 256, kTileVector);
-  if constexpr (Two) {
-    PAGELIFT_TILE_STORE(2, sums + 512, kTileVector);
-    PAGELIFT_TILE_STORE(3, sums + 768, kTileVector);
   }
   release_tiles();
 }

@@ -1,8 +1,9 @@
-// Linear layers over tiles (csrc/tiles.h): dot products of codes in integers, scaled and added per group in float32. All kernels
-// here give a row the same bits.
+// Linear layers over packed tiles (csrc/tiles.h) with rows of x in 8 bits: dot products of codes in integers, scaled and added per
+// group in float32. All kernels here give a row the same bits.
 #include "level/amx_tiles.h"
-#include "level/level.h"
 #include "level/codes.h"
+#include "level/finish.h"
+#include "level/level.h"
 
 namespace pagelift::PAGELIFT_NAMESPACE {
 
@@ -59,28 +60,6 @@ struct Rows {
                                         dot_rows<Bits, kRows < 8 ? 1 : 8>};
 };
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// sums (rows, 16) of rows `first` on and tile number `at` of the job, with bias and residual, to y.
-void finish(const TileJob& job, int64_t at, int64_t first, int64_t rows, const float* sums) {
-  const int64_t tile = job.tiles ? job.tiles[at] : at, n = tile * kTileColumns;
-  const int64_t width = least(kTileColumns, job.matrix->out - n);
-  for (int64_t r = 0; r < rows; ++r, sums += kTileColumns) {
-    float* y = job.y + (first + r) * job.stride + at * kTileColumns;
-    const float* residual = job.residual ? job.residual + (y - job.y) : nullptr;
-    if (width < kTileColumns) {
-      for (int64_t c = 0; c < width; ++c) y[c] = sums[c] + (job.bias ? job.bias[n + c] : 0.0f) + (residual ? residual[c] : 0.0f);
-      continue;
-    }
-    for (int64_t c = 0; c < kTileColumns; c += W) {
-      F value = load(sums + c);
-      if (job.bias) value += load(job.bias + n + c);
-      if (residual) value += load(residual + c);
-      store(y + c, value);
-    }
-  }
-}
-
 template <int Bits>
 void packed_tile(const TileJob& job, const TileShape& shape, const uint8_t* tile, float* scratch) {
   const int64_t blocks = (job.x.rows + kTileRows - 1) / kTileRows;
@@ -112,38 +91,10 @@ PackedTile packed_tile_of(int bits) {
   }
 }
 
-#if defined(__AMX_BF16__)
-
-// Two tiles (or the last one) against all rows, two blocks at a time: every tile register that is loaded serves two products.
-void dense_tiles(const TileJob& job, const TileShape& shape, int64_t at, int64_t count, float* sums) {
-  const int64_t all_rows = job.x.rows, blocks = (all_rows + kTileRows - 1) / kTileRows;
-  const auto weights_of = [&](int64_t i) { return job.matrix->tiles + (job.tiles ? job.tiles[i] : i) * shape.tile_bytes; };
-  const uint8_t *first = weights_of(at), *second = weights_of(at + count - 1);
-  for (int64_t b = 0; b < blocks; b += 2) {
-    const bool two = b + 1 < blocks;
-    const int64_t rows = block_rows(all_rows, b), more_rows = two ? block_rows(all_rows, b + 1) : 0;
-    const uint8_t* x = job.x.codes + b * kTileRows * shape.row_bytes;
-    const DenseBlock block{x, two ? x + rows * shape.row_bytes : x, rows, two ? more_rows : rows, first, second, shape.groups};
-    (two ? amx_dense_block<true> : amx_dense_block<false>)(block, sums);
-    for (int64_t t = 0; t < count; ++t) {
-      finish(job, at + t, b * kTileRows, rows, sums + t * 256);
-      if (two) finish(job, at + t, (b + 1) * kTileRows, more_rows, sums + (2 + t) * 256);
-    }
-  }
-}
-
-#endif
-
 }  // namespace
 
 void linear_tiles(const TileJob& job, int64_t first, int64_t last, float* scratch) {
   const TileShape shape(*job.matrix);
-#if defined(__AMX_BF16__)
-  if (job.matrix->bits == 0) {
-    for (int64_t at = first; at < last; at += 2) dense_tiles(job, shape, at, least(2, last - at), scratch);
-    return;
-  }
-#endif
   const PackedTile run = packed_tile_of(job.matrix->bits);
   for (int64_t at = first; at < last; ++at) {
     run(job, shape, job.matrix->tiles + (job.tiles ? job.tiles[at] : at) * shape.tile_bytes, scratch);

@@ -193,13 +193,6 @@ void quantize_row(const Matrix& m, const float* x, int64_t row, const RowCodes& 
   const TileShape shape(m);
   const int64_t block = row / kTileRows, i = row % kTileRows, rows = block_rows(y.rows, block);
   uint8_t* codes = y.codes + block * kTileRows * shape.row_bytes + i * shape.chunk;
-  if (m.bits == 0) {
-    for (int64_t k = 0; k < shape.groups * kTileStep; ++k) {
-      const uint16_t half = k < m.in ? to_bf16(x[k]) : 0;
-      memcpy(codes + k / kTileStep * rows * shape.chunk + k % kTileStep * 2, &half, 2);
-    }
-    return;
-  }
   float* scales = y.scales + block * kTileRows * shape.groups + i;
   float* sums = y.sums + block * kTileRows * shape.groups + i;
   for (int64_t g = 0; g < shape.groups; ++g) {

@@ -30,7 +30,7 @@ def layer(one: Backend, sequences: Sequences, batch: Ragged, inputs: list[np.nda
     q, k, v = one.norm_linears(x, norm, weights[4:7])
     table = RotaryTable(np.cos(angles), np.sin(angles))
     attended = one.head_attention((q, k, v), heads, table, batch, batch.layer_caches(1))
-    y = one.swiglu_block(x, norm, *weights[7:10])
+    y = one.swiglu_block(x, norm, tuple(weights[7:10]))
     sequences.close(batch)
     return np.concatenate([mixed, attended, y], axis=1)
 

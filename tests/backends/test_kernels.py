@@ -227,7 +227,7 @@ def test_blocks_and_logits(backend: Backend, seed: int, rows: int, kind: str) ->
     def operation(one: Backend, to: Callable[[np.ndarray], Array]) -> list[Array]:
         gate, up, down, head = map(one.load_linear, layers)
         norm = RmsNorm(to(w), 1e-6)
-        blocks = [one.swiglu_block(to(x), norm, gate, up, down), one.gelu_block(to(x), norm, gate, down, "tanh")]
+        blocks = [one.swiglu_block(to(x), norm, (gate, up, down)), one.gelu_block(to(x), norm, (gate, down), "tanh")]
         return [*blocks, one.logits(to(x), norm, head, chosen), one.logits(to(x), norm, head, chosen, tokens)]
 
     agree(backend, operation)

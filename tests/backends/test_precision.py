@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from operands import matrix, normal
 
 from pagelift.backends import HostTensor, Linear, open_backend
+from pagelift.core.errors import ShapeError
 
 cpu = pytest.importorskip("pagelift.backends.cpu")
 REFERENCE = open_backend("reference")
 PACKED = [f"{bits}/{group}/bf16" for bits in (2, 3, 4, 5, 6, 8) for group in (32, 64, 128)] + ["4/64/f16", "8/32/f32"]
 LIMIT = 1e-2
 """Of the root mean square of the result."""
+LIMIT_BF16 = 3e-3
 
 each_level = pytest.mark.parametrize("level", cpu.supported_levels())
 each_kind = pytest.mark.parametrize("kind", [*PACKED, "bf16", "f16"])
@@ -54,6 +56,44 @@ def test_outliers_spoil_only_their_own_group(level: str) -> None:
     weight = one.load_linear(layer)
     found = one.linear(x, weight) - one.linear(loud, weight)
     assert difference(found, REFERENCE.linear(x - loud, layer)) < LIMIT
+
+
+@each_level
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("rows", [1, 33, 300])
+def test_rows_of_a_prompt(level: str, kind: str, rows: int) -> None:
+    """Nearer, where they are rounded to bf16; otherwise they are computed as all others are."""
+    rng = np.random.default_rng(rows)
+    x, layer = normal(rng, rows, 640), Linear(matrix(rng, 300, 640, kind))
+    one = cpu.CpuBackend(2, level)
+    weight = one.load_linear(layer)
+    found = one.linear(x, weight, prompt=np.ones(rows, np.bool_))
+    if level == "amx":
+        assert difference(found, REFERENCE.linear(x, layer)) < LIMIT_BF16
+    else:
+        assert np.array_equal(found, one.linear(x, weight))
+
+
+@each_level
+@settings(max_examples=15, deadline=None)
+@given(kind=st.sampled_from(PACKED), rows=st.integers(1, 140), seed=st.integers(0, 99), threads=st.integers(1, 3))
+def test_rows_of_prompts_and_answers_side_by_side(level: str, kind: str, rows: int, seed: int, threads: int) -> None:
+    """A row has the bits of its kind, whatever stands beside it, for any number of threads."""
+    rng = np.random.default_rng(seed)
+    layer, x, prompt = Linear(matrix(rng, 350, 256, kind)), normal(rng, rows, 256), rng.integers(0, 2, rows).astype(np.bool_)
+    residual = normal(rng, rows, 350)
+    one, other = cpu.CpuBackend(2, level), cpu.CpuBackend(threads, level)
+    kinds = [one.linear(x, one.load_linear(layer), residual, np.full(rows, kind)) for kind in (False, True)]
+    together = other.linear(x, other.load_linear(layer), residual, prompt)
+    assert np.array_equal(together, np.where(prompt[:, None], kinds[1], kinds[0]))
+
+
+def test_a_mask_has_one_value_per_row() -> None:
+    rng = np.random.default_rng(0)
+    one = cpu.CpuBackend(1)
+    weight = one.load_linear(Linear(matrix(rng, 20, 64, "4/64/bf16")))
+    with pytest.raises(ShapeError, match="mask"):
+        one.linear(normal(rng, 3, 64), weight, prompt=np.ones(2, np.bool_))
 
 
 @each_level

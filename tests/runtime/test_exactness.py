@@ -207,7 +207,8 @@ def one_by_one(model: Model, tokens: np.ndarray, constraint: Guided, most: int) 
     """Masked greedy decoding on a real model, one token a pass."""
     past, output = model.new_cache(), []
     while len(output) < most and not constraint.finished:
-        step = Step(tokens, text_positions(past.length, len(tokens)), Ragged.of([(past, len(tokens), False)]))
+        batch = Ragged.of([(past, len(tokens), False)], [0 if output else len(tokens)])
+        step = Step(tokens, text_positions(past.length, len(tokens)), batch)
         logits = model.logits(model.forward(step), np.array([len(tokens) - 1]))[0]
         allowed = np.unpackbits(constraint.allowed().mask.view(np.uint8), bitorder="little")[: len(logits)].astype(bool)
         forced = constraint.forced()

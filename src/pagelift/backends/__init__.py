@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from pagelift.backends.batch import Ragged, Segment
+from pagelift.backends.batch import Ragged, RowMask, Segment
 from pagelift.backends.cache import DeltaState, KVCache, LayerCache, SequenceCache
 from pagelift.backends.protocol import (
     Array,
@@ -82,6 +82,7 @@ __all__ = [
     "Ragged",
     "RmsNorm",
     "RotaryTable",
+    "RowMask",
     "Segment",
     "SequenceCache",
     "installed_backends",

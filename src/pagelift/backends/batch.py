@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +18,23 @@ import numpy.typing as npt
 from pagelift.backends.cache import SequenceCache
 from pagelift.core.errors import EngineError
 
+RowMask: TypeAlias = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Consecutive rows of one sequence: its tokens `cache.length` to `cache.length + length`.
 
     start: first row in the batch. draft: the caller will decide afterwards, with `cache.keep`, how many of these tokens
-    stay; the caches then record what that takes.
+    stay; the caches then record what that takes. prompt: how many of the first tokens belong to a prompt; a backend may compute
+    those by other kernels than tokens of an answer, but a token of either kind always by the same.
     """
 
     cache: SequenceCache
     start: int
     length: int
     draft: bool = False
+    prompt: int = 0
 
     @property
     def rows(self) -> slice:
@@ -47,11 +51,12 @@ class Ragged:
     segments: tuple[Segment, ...]
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[SequenceCache, int, bool]]) -> Ragged:
-        """Lay out (cache, length, draft) parts one after the other."""
+    def of(cls, parts: Sequence[tuple[SequenceCache, int, bool]], prompts: Sequence[int] = ()) -> Ragged:
+        """Lay out (cache, length, draft) parts one after the other. prompts: for each, how many of its first tokens belong to a
+        prompt; none if left out."""
         segments, start = [], 0
-        for cache, length, draft in parts:
-            segments.append(Segment(cache, start, length, draft))
+        for (cache, length, draft), prompt in zip(parts, prompts or [0] * len(parts), strict=True):
+            segments.append(Segment(cache, start, length, draft, prompt))
             start += length
         return cls(tuple(segments))
 
@@ -60,6 +65,8 @@ class Ragged:
         for segment in self.segments:
             if segment.start != end or segment.length < 1:
                 raise EngineError(f"segment at row {segment.start} of length {segment.length} does not follow row {end}")
+            if not 0 <= segment.prompt <= segment.length:
+                raise EngineError(f"{segment.prompt} of {segment.length} tokens of a segment cannot belong to a prompt")
             if segment.cache.pending:
                 raise EngineError("the sequence has a drafted block; call keep() on its cache before the next step")
             end = segment.start + segment.length
@@ -70,6 +77,16 @@ class Ragged:
     def rows(self) -> int:
         last = self.segments[-1]
         return last.start + last.length
+
+    @property
+    def prompt_rows(self) -> RowMask | None:
+        """Which rows belong to a prompt (rows,); None where none does."""
+        if not any(segment.prompt for segment in self.segments):
+            return None
+        mask = np.zeros(self.rows, np.bool_)
+        for segment in self.segments:
+            mask[segment.start : segment.start + segment.prompt] = True
+        return mask
 
     def layer_caches(self, layer: int) -> list[Any]:
         """Each segment's cache of one layer; KVCache or DeltaState as the layer is."""

@@ -9,7 +9,9 @@ Conventions, for every operation:
 * T is the number of rows of the step. Activations are (T, features), row-major, of the backend's own float type; heads are a
   view (T, heads, head_dim) of that. Row indices and token ids are NumPy integers on the host.
 * No operation changes an operand, except the caches it is given, which it advances.
-* The result for a row depends on that row's own segment only, never on what else is in the batch or on the number of threads.
+* The result for a row depends on that row's own segment, and on whether it belongs to a prompt, only; never on what else is in the
+  batch or on the number of threads. `prompt` of linear layers says which rows do, None for none: a backend may have other kernels
+  for them, which gain where rows are many.
 * Weight handles (`LinearHandle`, `EmbeddingHandle`) are opaque; only the backend that made them can use them.
 """
 
@@ -25,7 +27,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pagelift.backends.batch import Ragged
+from pagelift.backends.batch import Ragged, RowMask
 from pagelift.backends.cache import DeltaState, KVCache
 from pagelift.backends.tensors import Floats, Linear, Matrix
 
@@ -177,7 +179,7 @@ class Backend(ABC):
     # Linear layers
 
     @abstractmethod
-    def linear(self, x: Array, weight: LinearHandle, residual: Array | None = None) -> Array:
+    def linear(self, x: Array, weight: LinearHandle, residual: Array | None = None, prompt: RowMask | None = None) -> Array:
         """x (T, in) through the layer, plus `residual` (T, out) if given: (T, out)."""
 
     @abstractmethod
@@ -255,20 +257,25 @@ class Backend(ABC):
         """rms_norm or layer_norm, by the type of `norm`."""
         return self.rms_norm(x, norm) if isinstance(norm, RmsNorm) else self.layer_norm(x, norm)
 
-    def norm_linears(self, x: Array, norm: Norm, weights: Sequence[LinearHandle]) -> list[Array]:
+    def norm_linears(self, x: Array, norm: Norm, weights: Sequence[LinearHandle], prompt: RowMask | None = None) -> list[Array]:
         """Several linear layers over the same normalised rows."""
         normed = self.norm(x, norm)
-        return [self.linear(normed, weight) for weight in weights]
+        return [self.linear(normed, weight, prompt=prompt) for weight in weights]
 
-    def swiglu_block(self, x: Array, norm: Norm, gate: LinearHandle, up: LinearHandle, down: LinearHandle) -> Array:
-        """x + down(silu(gate(n)) * up(n)) with n = norm(x)."""
-        gated, raised = self.norm_linears(x, norm, (gate, up))
-        return self.linear(self.silu_mul(gated, raised), down, residual=x)
+    def swiglu_block(
+        self, x: Array, norm: Norm, weights: tuple[LinearHandle, LinearHandle, LinearHandle], prompt: RowMask | None = None
+    ) -> Array:
+        """x + down(silu(gate(n)) * up(n)) with n = norm(x). weights: gate, up, down."""
+        gate, up, down = weights
+        gated, raised = self.norm_linears(x, norm, (gate, up), prompt)
+        return self.linear(self.silu_mul(gated, raised), down, residual=x, prompt=prompt)
 
-    def gelu_block(self, x: Array, norm: Norm, first: LinearHandle, second: LinearHandle, kind: Gelu) -> Array:
-        """x + second(gelu(first(norm(x))))."""
-        (hidden,) = self.norm_linears(x, norm, (first,))
-        return self.linear(self.gelu(hidden, kind), second, residual=x)
+    def gelu_block(
+        self, x: Array, norm: Norm, weights: tuple[LinearHandle, LinearHandle], kind: Gelu, prompt: RowMask | None = None
+    ) -> Array:
+        """x + second(gelu(first(norm(x)))). weights: first, second."""
+        (hidden,) = self.norm_linears(x, norm, weights[:1], prompt)
+        return self.linear(self.gelu(hidden, kind), weights[1], residual=x, prompt=prompt)
 
     def head_attention(
         self, qkv: tuple[Array, Array, Array], heads: AttentionHeads, table: RotaryTable, batch: Ragged, caches: Sequence[KVCache]

@@ -30,7 +30,7 @@ def hidden_rows(
     begin = start
     while begin < end:
         stop = min(end, begin + loaded.settings.step_tokens)
-        hidden = backend.to_numpy(_step(loaded, whole, (begin, stop), cache, features))
+        hidden = backend.to_numpy(_step(loaded, (prompt, whole), (begin, stop), cache, features))
         parts.append(hidden[rows[(rows >= begin) & (rows < stop)] - begin])
         begin = stop
     size = loaded.model.config.text.hidden_size
@@ -44,9 +44,11 @@ def _known_beginning(loaded: LoadedModel, prompt: Prompt) -> tuple[int, Sequence
     return (found[0].length, found[1]) if found else (0, loaded.model.new_cache())
 
 
-def _step(loaded: LoadedModel, whole: Prompt, span: tuple[int, int], cache: SequenceCache, features: dict[int, Array]) -> Array:
-    """Tokens [begin, end) through the model. features: of pictures that were begun, by their index."""
-    begin, end = span
+def _step(
+    loaded: LoadedModel, prompts: tuple[Prompt, Prompt], span: tuple[int, int], cache: SequenceCache, features: dict[int, Array]
+) -> Array:
+    """Tokens [begin, end) through the model. prompts: without and with the answer. features: of begun pictures, by their index."""
+    (prompt, whole), (begin, end) = prompts, span
     pictures = []
     for index, placed in enumerate(whole.pictures):
         first, last = max(begin, placed.start), min(end, placed.start + placed.tokens)
@@ -55,5 +57,5 @@ def _step(loaded: LoadedModel, whole: Prompt, span: tuple[int, int], cache: Sequ
                 known = loaded.service.runner.prefixes.features(picture_key(placed.picture))
                 features[index] = loaded.model.encode(placed.picture.patches(), [placed.picture.grid]) if known is None else known
             pictures.append(PictureRows(first - begin, features[index][first - placed.start : last - placed.start]))
-    batch = Ragged.of([(cache, end - begin, False)])
+    batch = Ragged.of([(cache, end - begin, False)], [min(max(len(prompt) - begin, 0), end - begin)])
     return loaded.model.forward(Step(whole.tokens[begin:end], whole.positions[:, begin:end], batch, tuple(pictures)))

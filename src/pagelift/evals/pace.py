@@ -69,6 +69,6 @@ def _prefill(model: Model, count: int) -> tuple[SequenceCache, float]:
 def _step(model: Model, cache: SequenceCache, count: int) -> None:
     """Some tokens, whatever they are, and the logits behind the last."""
     tokens = np.arange(cache.length, cache.length + count) % model.config.text.vocab_size
-    batch = Ragged.of([(cache, count, False)])
+    batch = Ragged.of([(cache, count, False)], [count if cache.length < PROMPT_TOKENS else 0])
     hidden = model.forward(Step(tokens, text_positions(cache.length, count), batch))
     model.logits(hidden, batch.last_rows)

@@ -139,9 +139,9 @@ class FullLayer:
 
     def mix(self, backend: Backend, x: Array, table: RotaryTable, batch: Ragged, index: int) -> Array:
         """x + attention(norm(x)): (T, hidden)."""
-        q, k, v = backend.norm_linears(x, self.norm, self.projections)
+        q, k, v = backend.norm_linears(x, self.norm, self.projections, batch.prompt_rows)
         y = backend.head_attention((q, k, v), self.heads, table, batch, batch.layer_caches(index))  # (T, heads * head_dim)
-        return backend.linear(y, self.output, residual=x)
+        return backend.linear(y, self.output, x, batch.prompt_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,9 @@ class LinearLayer:
 
     def mix(self, backend: Backend, x: Array, table: RotaryTable, batch: Ragged, index: int) -> Array:  # noqa: ARG002
         """x + delta_net(norm(x)): (T, hidden)."""
-        qkv, z, a, b = backend.norm_linears(x, self.norm, self.projections)
+        qkv, z, a, b = backend.norm_linears(x, self.norm, self.projections, batch.prompt_rows)
         y = backend.delta_net((qkv, z, a, b), self.net, batch, batch.layer_caches(index))  # (T, value_heads * value_dim)
-        return backend.linear(y, self.output, residual=x)
+        return backend.linear(y, self.output, x, batch.prompt_rows)
 
 
 class LayerBuilder:
@@ -251,8 +251,8 @@ class LayerBuilder:
 
 def run_layer(backend: Backend, layer: FullLayer | LinearLayer, x: Array, table: RotaryTable, caches: tuple[Ragged, int]) -> Array:
     """One decoder layer over the rows of a step: (T, hidden). caches: the batch, and the place of the layer in its caches."""
-    mixed = layer.mix(backend, x, table, *caches)
-    return backend.swiglu_block(mixed, layer.mlp.norm, layer.mlp.gate, layer.mlp.up, layer.mlp.down)
+    mixed, mlp = layer.mix(backend, x, table, *caches), layer.mlp
+    return backend.swiglu_block(mixed, mlp.norm, (mlp.gate, mlp.up, mlp.down), caches[0].prompt_rows)
 
 
 def rotary_table(backend: Backend, angles: npt.NDArray[np.float32]) -> RotaryTable:

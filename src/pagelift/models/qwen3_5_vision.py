@@ -59,13 +59,16 @@ class VisionTower:
         table = RotaryTable(backend.from_numpy(np.cos(angles)), backend.from_numpy(np.sin(angles)))
         places = np.concatenate([interpolate_table(self._positions, grid, c.merge_size) for grid in grids])
         lengths = [grid.rows * grid.columns for grid in grids for _ in range(grid.frames)]
-        x = backend.linear(backend.from_numpy(patches), self._patches, residual=backend.from_numpy(places))  # (patches, hidden)
+        prompt = np.ones(len(patches), np.bool_)  # like the tokens that they become
+        x = backend.linear(backend.from_numpy(patches), self._patches, backend.from_numpy(places), prompt)  # (patches, hidden)
         for block in self._blocks:
-            (qkv,) = backend.norm_linears(x, block.norm1, (block.qkv,))  # (patches, 3 * hidden)
-            x = backend.linear(backend.picture_attention(qkv, c.heads, table, lengths), block.output, residual=x)
-            x = backend.gelu_block(x, block.norm2, block.first, block.second, "tanh")
+            (qkv,) = backend.norm_linears(x, block.norm1, (block.qkv,), prompt)  # (patches, 3 * hidden)
+            x = backend.linear(backend.picture_attention(qkv, c.heads, table, lengths), block.output, x, prompt)
+            x = backend.gelu_block(x, block.norm2, (block.first, block.second), "tanh", prompt)
         merged = backend.norm(x, self._merger_norm).reshape(-1, c.hidden_size * c.merge_size**2)
-        return backend.linear(backend.gelu(backend.linear(merged, self._merger_first), "erf"), self._merger_second)
+        prompt = prompt[: merged.shape[0]]
+        hidden = backend.gelu(backend.linear(merged, self._merger_first, prompt=prompt), "erf")
+        return backend.linear(hidden, self._merger_second, prompt=prompt)
 
     def _position_table(self) -> npt.NDArray[np.float32]:
         """The learned positions (side * side, hidden) on the host, where they are interpolated."""

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pagelift.backends import Array, Backend, Dense, Linear, LinearHandle, Matrix, Norm
+from pagelift.backends import Array, Backend, Dense, Linear, LinearHandle, Matrix, Norm, RowMask
 from pagelift.backends.tensors import Floats
 from pagelift.weights import Checkpoint, WeightReader
 
@@ -80,27 +80,29 @@ class Listening:
         values = linear.matrix.values
         return NamedHandle(name, ((values.array if values.dtype == "f32" else values.to_float32()).T, bias))
 
-    def linear(self, x: Array, weight: NamedHandle, residual: Array | None = None) -> Array:
+    def linear(self, x: Array, weight: NamedHandle, residual: Array | None = None, prompt: RowMask | None = None) -> Array:
         self._listener([weight.name], x)
-        return self._product(x, weight, residual)
+        return self._product(x, weight, residual, prompt)
 
-    def norm_linears(self, x: Array, norm: Norm, weights: Sequence[NamedHandle]) -> list[Array]:
+    def norm_linears(self, x: Array, norm: Norm, weights: Sequence[NamedHandle], prompt: RowMask | None = None) -> list[Array]:
         normed = self._backend.norm(x, norm)
         self._listener([weight.name for weight in weights], normed)
-        return [self._product(normed, weight, None) for weight in weights]
+        return [self._product(normed, weight, None, prompt) for weight in weights]
 
-    def swiglu_block(self, x: Array, norm: Norm, gate: NamedHandle, up: NamedHandle, down: NamedHandle) -> Array:
-        return Backend.swiglu_block(cast(Backend, self), x, norm, gate, up, down)
+    def swiglu_block(
+        self, x: Array, norm: Norm, weights: tuple[NamedHandle, NamedHandle, NamedHandle], prompt: RowMask | None = None
+    ) -> Array:
+        return Backend.swiglu_block(cast(Backend, self), x, norm, weights, prompt)
 
-    def gelu_block(self, x: Array, norm: Norm, first: NamedHandle, second: NamedHandle, kind: Any) -> Array:
-        return Backend.gelu_block(cast(Backend, self), x, norm, first, second, kind)
+    def gelu_block(self, x: Array, norm: Norm, weights: tuple[NamedHandle, NamedHandle], kind: Any, prompt: RowMask | None = None) -> Array:
+        return Backend.gelu_block(cast(Backend, self), x, norm, weights, kind, prompt)
 
     def logits(self, x: Array, norm: Norm, head: NamedHandle, rows: Any, tokens: Any = None) -> Array:
         return Backend.logits(cast(Backend, self), x, norm, head, rows, tokens)
 
-    def _product(self, x: Array, weight: NamedHandle, residual: Array | None) -> Array:
+    def _product(self, x: Array, weight: NamedHandle, residual: Array | None, prompt: RowMask | None) -> Array:
         if not isinstance(weight.handle, tuple):
-            return self._backend.linear(x, weight.handle, residual)
+            return self._backend.linear(x, weight.handle, residual, prompt)
         matrix, bias = weight.handle
         y = x @ matrix
         if bias is not None:

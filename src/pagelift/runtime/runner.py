@@ -133,7 +133,8 @@ class Runner:
     def run(self, runs: Many[tuple[Work, Block]]) -> list[LogitsOf]:
         """One step through the model; the caches advance. Returns for each block the logits behind its choices."""
         parts = [(item.sequence.cache, block.rows, bool(block.tokens)) for item, block in runs]
-        batch = Ragged.of(parts)
+        prompts = [min(max(len(s.prompt) - s.computed, 0), block.rows) for s, block in ((item.sequence, block) for item, block in runs)]
+        batch = Ragged.of(parts, prompts)
         starts = [segment.start for segment in batch.segments]
         pictures = [rows for (item, _), start in zip(runs, starts, strict=True) for rows in self._pictures(item, start)]
         start = time.perf_counter()

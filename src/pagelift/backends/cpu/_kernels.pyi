@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pagelift.backends.batch import RowMask
 from pagelift.backends.tensors import Floats
 
 Bytes = npt.NDArray[np.uint8]
@@ -67,7 +68,9 @@ class Operations:
     def tile(self, weight: Weight, /) -> bool:
         """Lay a linear layer out for matrix instructions; it lets its arrays go then. False where it stays as it is."""
 
-    def linear(self, x: Floats, weight: Weight, columns: Ids | None, residual: Floats | None, y: Floats, /) -> None: ...
+    def linear(
+        self, x: Floats, weight: Weight, columns: Ids | None, residual: Floats | None, prompt: RowMask | None, y: Floats, /
+    ) -> None: ...
     def embedding(self, weight: Weight, ids: Ids, y: Floats, /) -> None: ...
     def rms_norm(self, x: Floats, weight: Floats, eps: float, y: Floats, /) -> None: ...
     def layer_norm(self, x: Floats, weight: Floats, bias: Floats, eps: float, y: Floats, /) -> None: ...
@@ -77,13 +80,17 @@ class Operations:
         """gate may have more features than x; the last ones count."""
 
     def gelu(self, x: Floats, exact: bool, y: Floats, /) -> None: ...
-    def norm_linears(self, x: Floats, norm: NormWeights, weights: Sequence[Weight], y: Sequence[Floats], /) -> None:
+    def norm_linears(self, x: Floats, norm: NormWeights, weights: Sequence[Weight], prompt: RowMask | None, y: Sequence[Floats], /) -> None:
         """y: one result per layer."""
 
-    def swiglu_block(self, x: Floats, norm: NormWeights, weights: tuple[Weight, Weight, Weight], y: Floats, /) -> None:
+    def swiglu_block(
+        self, x: Floats, norm: NormWeights, weights: tuple[Weight, Weight, Weight], prompt: RowMask | None, y: Floats, /
+    ) -> None:
         """weights: gate, up, down."""
 
-    def gelu_block(self, x: Floats, norm: NormWeights, weights: tuple[Weight, Weight], exact: bool, y: Floats, /) -> None: ...
+    def gelu_block(
+        self, x: Floats, norm: NormWeights, weights: tuple[Weight, Weight], exact: bool, prompt: RowMask | None, y: Floats, /
+    ) -> None: ...
     def prepare_heads(self, x: Floats, norm: Floats | None, eps: float, table: tuple[Floats, Floats], scale: float, y: Floats, /) -> None:
         """y (T, heads, dim): the first dim features of each head of x (T, heads, any), normalised, rotated and scaled."""
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pagelift.backends.batch import Ragged
+from pagelift.backends.batch import Ragged, RowMask
 from pagelift.backends.cpu import _kernels
 from pagelift.backends.cpu.machine import operations
 from pagelift.backends.cpu.tile_cache import TileCache
@@ -46,8 +46,8 @@ class CpuBackend(Backend):
     """Our kernels in C++. Activations are float32 between operations.
 
     precision: "fast" lays linear layers out for matrix instructions when they are loaded (the file's pages are released); packed
-    ones then take their input in 8 bits with a scale per group, dense ones in bf16 where the machine multiplies that. "exact"
-    takes weights as they lie in the file, and float32 throughout.
+    ones then take their input in 8 bits with a scale per group. Where the machine has a matrix unit for bf16, rows of prompts and
+    rows of dense layers are rounded to that instead. "exact" takes weights as they lie in the file, and float32 throughout.
     threads: all processors that this process may use by default; backends of the same settings share theirs. level: the
     instruction set (portable, avx2, avx512, avx512vnni, amx, neon), by default what PAGELIFT_CPU_LEVEL names, else the best one.
     Results do not depend on `threads`, bit for bit.
@@ -134,14 +134,14 @@ class CpuBackend(Backend):
     def take_rows(self, x: Floats, rows: Indices) -> Floats:
         return x[rows]
 
-    def linear(self, x: Floats, weight: _kernels.Weight, residual: Floats | None = None) -> Floats:
+    def linear(self, x: Floats, weight: _kernels.Weight, residual: Floats | None = None, prompt: RowMask | None = None) -> Floats:
         y = np.empty((x.shape[0], weight.shape[0]), np.float32)
-        self._run.linear(x, weight, None, residual, y)
+        self._run.linear(x, weight, None, residual, prompt, y)
         return y
 
     def linear_columns(self, x: Floats, weight: _kernels.Weight, columns: Indices) -> Floats:
         y = np.empty((x.shape[0], len(columns)), np.float32)
-        self._run.linear(x, weight, _ids(columns), None, y)
+        self._run.linear(x, weight, _ids(columns), None, None, y)
         return y
 
     def rms_norm(self, x: Floats, norm: RmsNorm) -> Floats:
@@ -199,20 +199,24 @@ class CpuBackend(Backend):
         self._run.gated_delta_rule(qkv, gates, _segments(batch), [state.state for state in states], y)
         return y
 
-    def norm_linears(self, x: Floats, norm: Norm, weights: Sequence[_kernels.Weight]) -> list[Floats]:
+    def norm_linears(self, x: Floats, norm: Norm, weights: Sequence[_kernels.Weight], prompt: RowMask | None = None) -> list[Floats]:
         rows = x.shape[0]
         y = [np.empty((rows, weight.shape[0]), np.float32) for weight in weights]
-        self._run.norm_linears(x, _norm(norm), weights, y)
+        self._run.norm_linears(x, _norm(norm), weights, prompt, y)
         return y
 
-    def swiglu_block(self, x: Floats, norm: Norm, gate: _kernels.Weight, up: _kernels.Weight, down: _kernels.Weight) -> Floats:
+    def swiglu_block(
+        self, x: Floats, norm: Norm, weights: tuple[_kernels.Weight, _kernels.Weight, _kernels.Weight], prompt: RowMask | None = None
+    ) -> Floats:
         y = np.empty(x.shape, np.float32)
-        self._run.swiglu_block(x, _norm(norm), (gate, up, down), y)
+        self._run.swiglu_block(x, _norm(norm), weights, prompt, y)
         return y
 
-    def gelu_block(self, x: Floats, norm: Norm, first: _kernels.Weight, second: _kernels.Weight, kind: Gelu) -> Floats:
+    def gelu_block(
+        self, x: Floats, norm: Norm, weights: tuple[_kernels.Weight, _kernels.Weight], kind: Gelu, prompt: RowMask | None = None
+    ) -> Floats:
         y = np.empty(x.shape, np.float32)
-        self._run.gelu_block(x, _norm(norm), (first, second), kind == "erf", y)
+        self._run.gelu_block(x, _norm(norm), weights, kind == "erf", prompt, y)
         return y
 
     def head_attention(

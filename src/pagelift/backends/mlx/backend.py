@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from pagelift.backends.batch import Ragged
+from pagelift.backends.batch import Ragged, RowMask
 from pagelift.backends.cache import DeltaState, KVCache
 from pagelift.backends.mlx import elementwise
 from pagelift.backends.mlx.delta import delta_inputs, run_delta_rule
@@ -100,7 +100,13 @@ class MlxBackend(Backend):
 
     # Linear layers
 
-    def linear(self, x: mx.array, weight: MlxLinear, residual: mx.array | None = None) -> mx.array:
+    def linear(
+        self,
+        x: mx.array,
+        weight: MlxLinear,
+        residual: mx.array | None = None,
+        prompt: RowMask | None = None,  # noqa: ARG002 - one kernel for all rows
+    ) -> mx.array:
         y = self._product(x, weight.matrix.weight, weight.bias)
         return y if residual is None else y + residual.astype(y.dtype)
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from pagelift.backends.batch import Ragged
+from pagelift.backends.batch import Ragged, RowMask
 from pagelift.backends.cache import DeltaState, KVCache
 from pagelift.backends.protocol import AttentionHeads, Backend, DeltaNet, Gelu, Indices, LayerNorm, RmsNorm, RotaryTable
 from pagelift.backends.reference.packing import unpack_matrix
@@ -63,7 +63,7 @@ class ReferenceBackend(Backend):
     def take_rows(self, x: Floats, rows: Indices) -> Floats:
         return x[rows]
 
-    def linear(self, x: Floats, weight: Linear, residual: Floats | None = None) -> Floats:
+    def linear(self, x: Floats, weight: Linear, residual: Floats | None = None, prompt: RowMask | None = None) -> Floats:  # noqa: ARG002
         return self._linear(x, weight, slice(None), residual)
 
     def linear_columns(self, x: Floats, weight: Linear, columns: Indices) -> Floats:
