@@ -24,8 +24,12 @@ FIRST_ESTIMATE_S = 20.0
 def run(job: Job, backend: str = "auto", plot: Path | None = None, arguments: Sequence[str] = ()) -> ExitCode:
     """Quantize, then write card and picture. backend: what runs the model. Raises WeightsError, ConfigError, DocumentError."""
     start = time.perf_counter()
-    with StageBar() as bar:
-        result = quantize(job, open_backend("cpu-exact" if backend == "auto" else backend), bar)
+    try:
+        with StageBar() as bar:
+            result = quantize(job, open_backend("cpu-exact" if backend == "auto" else backend), bar)
+    except KeyboardInterrupt:
+        say(f"interrupted; the same command goes on with {job.out}")
+        return ExitCode.INTERRUPTED
     write_card(job, result, shell_command(arguments or sys.argv))
     if plot:
         draw(result.source.sizes, result.plan.allocation, plot)
