@@ -48,9 +48,10 @@ class Moments:
         return self._first[module]
 
     def of(self, module: str) -> Floats | None:
-        """The mean of x^T x (in, in) of a module, or None when it never got anything."""
+        """The mean of x^T x (in, in) of a module, or None when it never got anything. Nothing can be added to it afterwards."""
         key = self._first.get(module)
         if key is None:
             return None
-        mean: Floats = self._sums[key] / np.float32(max(1, self._rows[key]))
-        return mean
+        self._sums[key] /= np.float32(max(1, self._rows[key]))  # in place: these are the largest matrices of all
+        self._rows[key] = 1
+        return self._sums[key]

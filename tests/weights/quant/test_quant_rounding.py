@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pagelift.weights.quant.affine import round_to_nearest, rounded
 from pagelift.weights.quant.formats import Format
-from pagelift.weights.quant.gptq import compensation, invert_upper, output_error, round_with_compensation
+from pagelift.weights.quant.gptq import compensation, factor_in_place, invert_in_place, output_error, round_with_compensation
 from pagelift.weights.quant.least_squares import round_by_least_squares
 
 FORMS = [Format(2, 32), Format(3, 64), Format(4, 128), Format(5, 64), Format(8, 64)]
@@ -93,8 +93,16 @@ def test_moments_of_rank_one_and_of_nothing_are_borne() -> None:
         assert np.abs(made.values() - weight).max() < 0.5
 
 
-@given(st.integers(1, 200), st.integers(0, 100))
-@settings(max_examples=10)
-def test_inverse_of_upper_triangles(size: int, seed: int) -> None:
-    matrix = np.triu(np.random.default_rng(seed).standard_normal((size, size))) / size + np.eye(size)
-    assert np.abs(invert_upper(matrix) @ matrix - np.eye(size)).max() < 1e-9
+@pytest.mark.parametrize("size", [1, 63, 65, 511, 513, 1100])
+def test_factors_and_inverses_in_place(size: int) -> None:
+    rng = np.random.default_rng(size)
+    x = rng.standard_normal((size + 50, size))
+    matrix = x.T @ x / size + np.eye(size)
+    lower = matrix.copy()
+    factor_in_place(lower)
+    assert np.abs(lower @ lower.T - matrix).max() < 1e-9 * size
+    inverse = lower.copy()
+    invert_in_place(inverse)
+    assert np.abs(inverse @ lower - np.eye(size)).max() < 1e-9
+    with pytest.raises(np.linalg.LinAlgError):
+        factor_in_place(matrix - 100 * np.eye(size))

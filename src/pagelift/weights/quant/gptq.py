@@ -22,6 +22,7 @@ MAX_DAMPINGS = 6
 BLOCK, SMALL_BLOCK = 256, 32
 """Columns that are finished before all columns behind them move; and those after which the rest of the block moves."""
 ROWS = 4096
+PANEL = 512
 Reals = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 DOUBLE_UP_TO = 4096
 """Matrices of more inputs are decomposed in single precision, or they would take twice the memory."""
@@ -32,40 +33,48 @@ def compensation(moments: Floats) -> Floats:
 
     Features that never occur get the mean moment and depend on nothing. Damping grows tenfold while H is not positive definite.
     """
-    work: Reals = moments.astype(np.float64) if len(moments) <= DOUBLE_UP_TO else moments.copy()
-    diagonal = np.einsum("ii->i", work)
+    diagonal = np.diag(moments)
     dead = diagonal <= 0
     mean = float(diagonal[~dead].mean()) if not dead.all() else 1.0
-    work[dead, :] = 0
-    work[:, dead] = 0
-    diagonal[dead] = mean
-    damping = DAMPING * mean
-    for _ in range(MAX_DAMPINGS):
-        diagonal += damping
+    for power in range(MAX_DAMPINGS):
+        backwards = moments[::-1, ::-1]  # H = R R^T with R upper triangular, so U = R^-1
+        work: Reals = backwards.astype(np.float64) if len(moments) <= DOUBLE_UP_TO else backwards.copy()
+        work[dead[::-1], :] = 0
+        work[:, dead[::-1]] = 0
+        np.einsum("ii->i", work)[:] += np.where(dead[::-1], mean, 0.0) + DAMPING * mean * 10**power
         try:
-            lower = np.linalg.cholesky(work[::-1, ::-1])  # of H read backwards: H = R R^T with R upper triangular, so U = R^-1
+            factor_in_place(work)
         except np.linalg.LinAlgError:
-            damping *= 10
             continue
-        break
-    else:
-        return np.diag(1 / np.sqrt(np.maximum(np.diag(moments), mean))).astype(np.float32)
-    del work
-    return invert_upper(lower[::-1, ::-1]).astype(np.float32)
+        invert_in_place(work)
+        return np.ascontiguousarray(work[::-1, ::-1], np.float32)
+    return np.diag(1 / np.sqrt(np.maximum(diagonal, mean))).astype(np.float32)
 
 
-def invert_upper(matrix: Reals) -> Reals:
-    """The inverse of an upper triangular matrix, by halves: [[A, B], [0, C]]^-1 = [[A^-1, -A^-1 B C^-1], [0, C^-1]]."""
+def factor_in_place(matrix: Reals) -> None:
+    """A symmetric matrix becomes its lower Cholesky factor, by panels so that little more memory is taken. Raises LinAlgError."""
+    size = len(matrix)
+    for start in range(0, size, PANEL):
+        end = min(start + PANEL, size)
+        corner = np.linalg.cholesky(matrix[start:end, start:end])
+        matrix[start:end, start:end] = corner
+        matrix[start:end, end:] = 0
+        matrix[end:, start:end] = matrix[end:, start:end] @ np.linalg.inv(corner).T
+        for first in range(end, size, PANEL):
+            last = min(first + PANEL, size)
+            matrix[first:, first:last] -= matrix[first:, start:end] @ matrix[first:last, start:end].T
+
+
+def invert_in_place(matrix: Reals) -> None:
+    """A lower triangular matrix becomes its inverse, by halves: [[A, 0], [B, C]]^-1 = [[A^-1, 0], [-C^-1 B A^-1, C^-1]]."""
     size = len(matrix)
     if size <= 64:
-        inverse: Reals = np.triu(np.linalg.inv(matrix))
-        return inverse
+        matrix[:] = np.tril(np.linalg.inv(matrix))
+        return
     half = size // 2
-    result = np.zeros_like(matrix)
-    result[:half, :half] = invert_upper(matrix[:half, :half])
-    result[half:, half:] = invert_upper(matrix[half:, half:])
-    result[:half, half:] = -(result[:half, :half] @ matrix[:half, half:]) @ result[half:, half:]
-    return result
+    invert_in_place(matrix[:half, :half])
+    invert_in_place(matrix[half:, half:])
+    matrix[half:, :half] = -(matrix[half:, half:] @ matrix[half:, :half]) @ matrix[:half, :half]
 
 
 def round_with_compensation(weight: Floats, form: Format, upper: Floats, kind: FloatType = "bf16") -> Rounded:
