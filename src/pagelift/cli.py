@@ -497,7 +497,10 @@ def compare(  # noqa: PLR0913, PLR0917
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many documents per collection.")] = None,
     count: Annotated[int, typer.Option(min=2, metavar="N", help="Without --data: so many generated documents.")] = 60,
     seed: Annotated[int, typer.Option(min=0, max=9_999_999, metavar="S", help="Of the generated documents.")] = 0,
-    backend: Annotated[Backend, typer.Option(help="What runs the models; cpu-exact leaves 8-bit and bf16 products out.")] = Backend.auto,
+    backend: Annotated[Backend, typer.Option(help="What runs the models.")] = Backend.auto,
+    divergence_backend: Annotated[
+        Backend | None, typer.Option(help="What the divergence is of; cpu-exact for that of the weights alone. Default: as --backend.")
+    ] = None,
     controls: Annotated[
         bool, typer.Option("--controls", help="Add checkpoints of the same bytes: one width, the plan of oQ, bits drawn at random.")
     ] = False,
@@ -519,7 +522,7 @@ def compare(  # noqa: PLR0913, PLR0917
     from pagelift.evals.materials import Generated
 
     documents = command.Documents(folder, schema, tuple(only or ()), limit, Generated(count, seed))
-    how = command.How(backend.value, work, controls, max_tokens)
+    how = command.How(backend.value, divergence_backend.value if divergence_backend else "", work, controls, max_tokens)
     raise Done(command.run(models, documents, how, command.Output(as_json, plot, flips)))
 
 
@@ -542,6 +545,9 @@ def bench(  # noqa: PLR0913, PLR0917
     controls: Annotated[bool, typer.Option("--controls", help="Also one width and bits drawn at random, at the bytes of best.")] = False,
     calibration: Annotated[Path | None, typer.Option(metavar="DIR", help="As for quantize.")] = None,
     backend: Annotated[Backend, typer.Option(help="What runs the variants when they are measured.")] = Backend.auto,
+    divergence_backend: Annotated[
+        Backend | None, typer.Option(help="What the divergence is of; cpu-exact for that of the weights alone. Default: as --backend.")
+    ] = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Cut answers off there, so that a model that runs on takes no hours.")
     ] = None,
@@ -570,6 +576,7 @@ def bench(  # noqa: PLR0913, PLR0917
         controls=controls,
         keep=keep,
         backend=backend.value,
+        traced=divergence_backend.value if divergence_backend else "",
         max_tokens=max_tokens,
     )
     raise Done(command.run(asked, out, as_json))

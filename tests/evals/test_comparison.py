@@ -114,6 +114,17 @@ def test_tables_and_plot_from_kept_measurements(models: Path, work: Path, run: R
     assert Image.open(plot).size[0] > 1000
 
 
+def test_divergence_of_another_backend(models: Path, found: dict[str, Any], run: Run, tmp_path: Path) -> None:
+    options = ("--count", 2, "--backend", "cpu", "--divergence-backend", "reference", "--work", tmp_path, "--json")
+    code, out, _ = run(models / "bf16", models / "two-bits", *options)
+    assert code == 0
+    result = json.loads(out)
+    assert (result["backend"], result["divergence_backend"]) == ("cpu", "reference")
+    assert result["rows"][0]["kl_mean"] == 0
+    assert 0.5 < result["rows"][1]["kl_mean"] / found["rows"][2]["kl_mean"] < 2
+    assert all((folder / "finished").is_file() for folder in tmp_path.iterdir() if not folder.name.startswith("generated"))
+
+
 def test_without_true_values_the_reference_decides(models: Path, run: Run, tmp_path: Path, pdf: Callable[..., bytes]) -> None:
     (tmp_path / "documents").mkdir()
     for name in ("one", "two"):

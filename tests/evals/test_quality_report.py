@@ -22,7 +22,13 @@ def row(target: str, method: str, kl: float, size: int) -> dict[str, Any]:
         "flips": {"right_to_wrong": 2, "wrong_to_right": 1}, "count": 2, "by_document": ByDocument(shares, right, right).to_dict(),
     }  # fmt: skip
     name = target if method == "bf16" else f"{target} {method}"
-    return {"variant": name, "target": target, "method": method, "backend": "cpu", "materials": {"test split": found, "dev": found}}
+    return {
+        "variant": name,
+        "target": target,
+        "method": method,
+        "backends": ["cpu", "cpu-exact"],
+        "materials": {"test split": found, "dev": found},
+    }
 
 
 ROWS = [row("bf16", "bf16", 0.0, 100_000_000), row("oQ4", "oq", 0.02, 40_000_000), row("oQ4", "best", 0.005, 39_000_000)]

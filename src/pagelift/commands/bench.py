@@ -48,6 +48,7 @@ class Bench:
     controls: bool = False
     keep: bool = False
     backend: str = "auto"
+    traced: str = ""
     max_tokens: int | None = None
 
 
@@ -80,7 +81,9 @@ def run(bench: Bench, out: Path | None, as_json: bool) -> ExitCode:
         raise ConfigError("controls have the bytes of method best; measure that too, or leave --controls out")
     make_folder(bench.work)
     materials = _materials(bench)
-    task = task_key(bench.model, list(materials.values()), f"{bench.backend} {bench.max_tokens} {bench.calibration} {bench.effort}")
+    task = task_key(
+        bench.model, list(materials.values()), f"{bench.backend} {bench.traced} {bench.max_tokens} {bench.calibration} {bench.effort}"
+    )
     rows = []
     try:
         for variant in _variants(bench):
@@ -114,20 +117,20 @@ def _measured(bench: Bench, folder: Path, materials: dict[str, Material], about:
     variant, task = about
     made = folder if variant == REFERENCE else _make(bench, folder, variant)
     found: dict[str, Json] = {}
-    running = Running(bench.work / "measured", bench.backend, budget(bench.max_tokens), Told())
+    running = Running(bench.work / "measured", bench.backend, bench.traced, budget(bench.max_tokens), Told())
     for name, material in materials.items():
         entered = [Contender(REFERENCE.name, str(folder))]
         if variant != REFERENCE:
             entered.append(Contender(variant.name, str(made)))
         standings = stand(measure_all(entered, material, running))
         found[name] = standings.rows[-1].to_dict() | {"count": len(standings.documents), "notes": list(standings.notes)}
-        backend = standings.backend
+        backends = list(standings.backends)
     row = {
         "task": task,
         "variant": variant.name,
         "target": variant.target,
         "method": variant.method,
-        "backend": backend,
+        "backends": backends,
         "materials": found,
     }
     with (bench.work / ROWS).open("a", encoding="utf-8") as file:

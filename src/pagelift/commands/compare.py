@@ -47,9 +47,10 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class How:
     """work: a folder that keeps measurements, so that the next run goes on with them. controls: make some at the bytes of each model.
-    max_tokens: of an answer, which is cut off there."""
+    max_tokens: of an answer, which is cut off there. backend, traced: as for `Running`."""
 
     backend: str = "auto"
+    traced: str = ""
     work: Path | None = None
     controls: bool = False
     max_tokens: int | None = None
@@ -68,7 +69,7 @@ def run(models: Sequence[str], documents: Documents, how: How, output: Output) -
                 from pagelift.commands.controls import add_controls
 
                 entered = add_controls(entered, folder)
-            standings = stand(measure_all(entered, material, Running(folder, how.backend, budget(how.max_tokens), Told())))
+            standings = stand(measure_all(entered, material, Running(folder, how.backend, how.traced, budget(how.max_tokens), Told())))
     except KeyboardInterrupt:
         say(f"\ninterrupted{'; the same command goes on' if how.work else '; with --work DIR it could go on'}")
         return ExitCode.INTERRUPTED

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pagelift.core import Budget, ConfigError, EngineError, PageliftError
 from pagelift.core.processes import end_with_parent
 from pagelift.evals.cases import Case
-from pagelift.evals.measuring import Order, done, measure
+from pagelift.evals.measuring import Order, done, is_finished, measure
 from pagelift.extract.words_prompt import wants_words
 from pagelift.models.config import load_config
 from pagelift.weights import Tokenizer, find_model
@@ -88,10 +88,12 @@ def check_comparable(models: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How models are run. work: folder for all measurements; what is there already is not measured again."""
+    """How models are run. work: folder for all measurements; what is there already is not measured again. traced: the backend whose
+    divergence is measured, `backend` if empty."""
 
     work: Path
     backend: str = "auto"
+    traced: str = ""
     budget: Budget = field(default_factory=Budget)
     progress: Progress | None = None
 
@@ -100,14 +102,14 @@ def measure_all(entered: Sequence[Contender], material: Material, running: Runni
     """Measure every contender, the reference first. Raises WeightsError, EngineError, ConfigError, SchemaError."""
     work = running.work
     found = []
-    task = _digest(material, f"{running.backend} {running.budget}")
+    task = _digest(material, f"{running.backend} {running.traced} {running.budget}")
     for index, contender in enumerate(entered):
         if index == 0 and not material.labelled:
             material = _own_truths(material, work / f"truths-{_key(contender.model, task)}")
         key = _key(contender.model, task)
         folder = work / f"{_plain(contender.name)}-{key}"
         truths = index == 0 and not material.labelled
-        order = Order(contender.model, running.backend, material.cases, folder, truths, running.budget)
+        order = Order(contender.model, running.backend, material.cases, folder, truths, running.budget, running.traced)
         _measure_apart(order, contender.name, running.progress)
         if truths:
             task = hashlib.sha256(f"{task} {key}".encode()).hexdigest()  # what the others are shown depends on the reference
@@ -122,7 +124,7 @@ def task_key(model: str, materials: Sequence[Material], how: str) -> str:
 
 def _measure_apart(order: Order, name: str, progress: Progress | None) -> None:
     """In a process of its own, so that its memory is its own and all of it is given back."""
-    if (order.folder / "model.json").is_file():
+    if is_finished(order.folder):
         return
     context = multiprocessing.get_context("spawn")
     receiving, sending = context.Pipe(duplex=False)

@@ -47,7 +47,7 @@ def _quality(standings: Standings) -> Table:
         what = "fields as ref.", "documents as ref.", "filled otherwise"
     tokens = f"{len(first.values.kl):,} tokens of values in {len(standings.documents)} documents"
     columns = ("model", "MB", "bits/weight", "KL mean", "95%", "median", "p99", "top-1", "perplexity", *what)
-    table = _table(f"Quality: {tokens}; reference {first.contender.name}", columns)
+    table = _table(f"Quality: {tokens}; reference {first.contender.name}; divergence on backend {standings.backends[1]}", columns)
     for row in standings.rows:
         found = row.values.to_dict()
         table.add_row(
@@ -69,7 +69,7 @@ def _quality(standings: Standings) -> Table:
 
 def _machine(standings: Standings) -> Table:
     columns = ("model", "peak MB", "prefill t/s", "decode t/s", "answers t/s", "passes/token", "KL of punctuation", "top-1 there", "errors")
-    table = _table(f"Machine: backend {standings.backend}; prefill of 512 tokens, decoding one sequence at a token per pass", columns)
+    table = _table(f"Machine: backend {standings.backends[0]}; prefill of 512 tokens, decoding one sequence at a token per pass", columns)
     for row in standings.rows:
         found = row.punctuation.to_dict()
         table.add_row(

@@ -27,7 +27,10 @@ def markdown(model: str, rows: Rows, picture: str | None = None) -> str:
     names = list(rows[0]["materials"])
     first = rows[0]["materials"][names[0]]
     lines = [f"### Quality of {model} by size", ""]
-    lines += [f"Backend {rows[0]['backend']}; KL over {first['value_tokens']:,} tokens of values. {_said(rows[0], names)}", ""]
+    read, traced = rows[0]["backends"]
+    said = f"Backend {read}; KL on backend {traced}, over {first['value_tokens']:,} tokens of values in {names[0]}"
+    others = [f", {rows[0]['materials'][name]['value_tokens']:,} in {name}" for name in names[1:]]
+    lines += [f"{said}{''.join(others)}.", ""]
     lines += [*_sizes(rows, names[0]), ""]
     for name in names:
         lines += [f"#### {name}: {rows[0]['materials'][name]['count']} documents", "", *_quality(rows, name), ""]
@@ -37,11 +40,6 @@ def markdown(model: str, rows: Rows, picture: str | None = None) -> str:
     if picture:
         lines += [f"![Quality against bytes of {model}]({picture})", ""]
     return "\n".join(lines)
-
-
-def _said(row: dict[str, Json], names: Sequence[str]) -> str:
-    others = [f"{name} has {row['materials'][name]['value_tokens']:,}" for name in names[1:]]
-    return f"{'; '.join(others)}." if others else ""
 
 
 def _sizes(rows: Rows, name: str) -> Iterator[str]:

@@ -17,9 +17,10 @@ from pagelift.evals.cases import Case
 from pagelift.evals.comparison import Contender, Material, Measured, Measurements
 from pagelift.evals.divergence import Divergence, compare_rows, join
 from pagelift.evals.flips import FLIP_KINDS, Flip, flips, verdicts
-from pagelift.evals.measuring import Machine, Reading, Trace, load_machine, load_reading, load_trace
+from pagelift.evals.measuring import Machine, Reading, entry, load_machine, load_reading
 from pagelift.evals.report import Summary, summarize
 from pagelift.evals.runner import Outcome
+from pagelift.evals.traces import Trace, load_trace
 from pagelift.models import Head, open_head
 from pagelift.weights import find_model
 
@@ -101,19 +102,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """All rows in the order given, the reference first. notes: about documents that could not be measured."""
+    """All rows in the order given, the reference first. backends: that read the documents and was timed, and that
+    divergence is of. notes: about documents that could not be measured."""
 
     rows: tuple[Row, ...]
     documents: tuple[str, ...]
     labelled: bool
-    backend: str
+    backends: tuple[str, str]
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         return {
             "documents": list(self.documents),
             "labelled": self.labelled,
-            "backend": self.backend,
+            "backend": self.backends[0],
+            "divergence_backend": self.backends[1],
             "rows": [row.to_dict() for row in self.rows],
             "pairs": [difference(a, b) for i, a in enumerate(self.rows) for b in self.rows[i + 1 :]],
             "flips": [{"model": row.contender.name, **asdict(flip)} for row in self.rows for flip in row.flips],
@@ -140,10 +143,12 @@ def differences(a: ByDocument, b: ByDocument) -> dict[str, Json]:
 def stand(measurements: Measurements) -> Standings:
     """Compare everything that was measured. Raises ConfigError when models were not shown the same."""
     measured, material = measurements
-    backend = load_machine(measured[0].folder).backend
-    table = _Table(measured, material, open_backend(backend))
+    machine = load_machine(measured[0].folder)
+    table = _Table(measured, material, open_backend(machine.traced))
     rows = tuple(table.row(index) for index in range(len(measured)))
-    return Standings(rows, tuple(case.id for case in material.cases), material.labelled, backend, tuple(table.notes()))
+    return Standings(
+        rows, tuple(case.id for case in material.cases), material.labelled, (machine.backend, machine.traced), tuple(table.notes())
+    )
 
 
 @dataclass(slots=True)
@@ -171,9 +176,10 @@ class _Table:
                 if reading.error:
                     by_error.setdefault(reading.error, []).append(one.contender.name)
             notes += [f"{case.id}: {', '.join(names)}: {error}" for error, names in by_error.items()]
-            if every[0].unforced:
-                notes.append(f"{case.id}: without divergence: {every[0].unforced}")
-            elif every[0].cut:
+            trace = self._trace(0, index)
+            if trace.fault:
+                notes.append(f"{case.id}: without divergence: {trace.fault}")
+            elif trace.cut:
                 notes.append(f"{case.id}: the schema does not admit the whole true answer; divergence is that of its beginning")
         return notes
 
@@ -208,16 +214,19 @@ class _Table:
 
     def _divergence(self, index: int, document: int, head: Head) -> tuple[Divergence, npt.NDArray[np.uint8]]:
         """A model on a document beside the reference; nothing where one of the two was not shown it."""
-        mine, first = self.readings[index][document], self.readings[0][document]
-        trace, known = (load_trace(self.measured[k].folder, document) for k in (index, 0))
-        if mine.unforced or first.unforced:
+        known, trace = self._trace(0, document), self._trace(index, document)
+        if known.fault or trace.fault:
             return join([]), np.empty(0, np.uint8)
-        if mine.prompts != first.prompts or not np.array_equal(trace.targets, known.targets):
+        if trace.prompts != known.prompts or not np.array_equal(trace.targets, known.targets):
             raise ConfigError(
                 f"{self.measured[index].contender.name} was shown another prompt than {self.measured[0].contender.name} for "
-                f"{mine.id}: their chat templates, preprocessors or prompts differ, and so they cannot be compared token by token"
+                f"{self.material.cases[document].id}: their chat templates, preprocessors or prompts differ, and so they cannot be "
+                "compared token by token"
             )
         return _compared((self.reference, head), known, trace), known.kinds
+
+    def _trace(self, index: int, document: int) -> Trace:
+        return load_trace(entry(self.measured[index].folder, document, ".npz"))
 
     def _outcome(self, case: Case, reading: Reading) -> Outcome:
         if not case.expected.is_file():  # the reference failed on a document of which nobody knows the truth
