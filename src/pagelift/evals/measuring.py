@@ -28,6 +28,7 @@ from pagelift.evals.tracing import Tracer
 from pagelift.extract import Extractor
 from pagelift.extract.vlm import VlmEngine
 from pagelift.models.config import load_config
+from pagelift.runtime import best_backend
 from pagelift.weights import find_model
 from pagelift.weights.checkpoint import weight_files
 from pagelift.weights.summary import summarise
@@ -154,7 +155,7 @@ def _read_all(order: Order, together: bool) -> None:
         tensor_bytes=summary.size,
         bits_per_weight=summary.text_bits_per_weight,
         backend=engine.model.backend,
-        traced=engine.model.backend if together else order.traced,
+        traced=engine.model.backend if together else best_backend() if order.traced == "auto" else order.traced,
         load_s=round(load_s, 3),
         peak_bytes=peak_bytes(),
         prefill_tokens_per_s=pace.prefill,

@@ -153,7 +153,7 @@ def stand(measurements: Measurements) -> Standings:
 
 @dataclass(slots=True)
 class _Table:
-    """The measurements of all models. truths: with those of the reference where there were none."""
+    """The measurements of all models. backend: for the output heads. readings: by model, then by document."""
 
     measured: Sequence[Measured]
     material: Material
