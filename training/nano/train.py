@@ -199,6 +199,9 @@ class Run:
                 if self.over():
                     self.check()
                     return False
+                if now - saved > settings.save_s:
+                    self.save()
+                    saved = last = time.monotonic()
             progress.lot += taken
             if now - checked > settings.check_s:
                 right = self.check()
@@ -208,9 +211,6 @@ class Run:
                     progress.lesson += 1
                     progress.passed.append(progress.step)
                     return True
-            elif now - saved > settings.save_s:
-                self.save()
-                saved = last = time.monotonic()
         return False
 
     def over(self) -> bool:
