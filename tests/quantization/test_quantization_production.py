@@ -42,7 +42,8 @@ def made_sets(_: Job) -> Sets:
 @pytest.fixture(autouse=True, scope="module")
 def quick_documents() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pagelift.quantization.job._documents", made_sets)
+        for module in ("job", "controls"):
+            patch.setattr(f"pagelift.quantization.{module}.documents_of", made_sets)
         yield
 
 
@@ -126,7 +127,7 @@ sys.path[:0] = sys.argv[1].split(":")
 from pathlib import Path
 import pagelift.quantization.job
 from test_quantization_production import *
-pagelift.quantization.job._documents = made_sets
+pagelift.quantization.job.documents_of = made_sets
 quantize(killed_job(Path(sys.argv[2])), BACKEND, Silent((sys.argv[3], int(sys.argv[4]))))
 """
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from pagelift.backends import Backend
-from pagelift.quantization.job import Effort, Job, Progress, Result, calibrated, finish, make, quantize, work_folder
+from pagelift.quantization.job import Effort, Job, Progress, Result, documents_of, finish, make, quantize, work_folder
 from pagelift.quantization.production import Recipe
 from pagelift.quantization.stream import Source
 from pagelift.weights.quant import allocations
@@ -35,8 +35,8 @@ def make_control(
     target = target_of_size(source.sizes, nbytes)
     choose = allocations.uniform if kind == "uniform" else allocations.random
     allocation = choose(source.sizes, target.limit(source.sizes))
-    documents, known = calibrated(source, job, progress) if kind == "random" else (None, {})
-    recipe = Recipe(allocation, "gptq" if kind == "random" else "nearest", known)
+    documents = documents_of(job) if kind == "random" else None
+    recipe = Recipe(allocation, "gptq" if kind == "random" else "nearest")
     result = make(source, target, recipe, (job, documents, work_folder(job)), progress)
     finish(job)
     return result

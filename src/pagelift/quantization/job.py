@@ -10,10 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import numpy as np
-
 from pagelift.backends import Backend
-from pagelift.backends.tensors import Floats
 from pagelift.core.errors import ConfigError
 from pagelift.core.files import make_folder, write_atomic
 from pagelift.evals.forced import Forced, Forcer
@@ -31,9 +28,7 @@ from pagelift.weights.quant.targets import Target, check_size, parse_target, tar
 Method = Literal["oq", "best"]
 WORK = ".quantize"
 """The folder within the output where work is kept until it is done."""
-PLAN, HEAD = "plan.json", "head.npy"
-TIED = "text.embed_tokens"
-"""The module that is the head, too, where the two are tied."""
+PLAN = "plan.json"
 HELD_SEED, SENSITIVITY_SEED = 715, 716
 
 
@@ -80,11 +75,10 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was decided. notes: how, a line each. head: second moments of the head's input, for a head that is tied."""
+    """What was decided. notes: how, a line each."""
 
     allocation: Allocation
     notes: tuple[str, ...]
-    head: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +104,7 @@ def quantize(job: Job, backend: Backend, progress: Progress) -> Result:
     source = Source.open(job.source, backend)
     target = parse_target(job.target) if job.size_gb is None else target_of_size(source.sizes, int(job.size_gb * 1e9))
     work = work_folder(job)
-    documents = _documents(job) if job.method == "best" else None
+    documents = documents_of(job) if job.method == "best" else None
     plan = _load_plan(work, job)
     if plan is None:
         plan = (
@@ -120,8 +114,7 @@ def quantize(job: Job, backend: Backend, progress: Progress) -> Result:
         )
         check_size(source.sizes, plan.allocation, target)
         _save_plan(work, job, plan)
-    tied = {} if plan.head is None else {TIED: plan.head}
-    recipe = Recipe(plan.allocation, "gptq" if job.method == "best" else "nearest", tied)
+    recipe = Recipe(plan.allocation, "gptq" if job.method == "best" else "nearest")
     return make(source, target, recipe, (job, documents, work), progress, plan.notes)
 
 
@@ -135,17 +128,6 @@ def make(
     progress.stage("rounding", production.total_work())
     divergences = production.run()
     return Result(source, target, Plan(recipe.allocation, notes), source.sizes.nbytes(recipe.allocation), divergences)
-
-
-def calibrated(source: Source, job: Job, progress: Progress) -> tuple[Sets, dict[str, Floats]]:
-    """The documents of a job, and what has to be known of a head that is tied before the embeddings are rounded."""
-    documents = _documents(job)
-    if not source.config.tied_embeddings:
-        return documents, {}
-    lockstep = Lockstep(source, Documents(documents.calibration, ()), work_folder(job), progress.advance)
-    progress.stage("statistics", lockstep.work_of([]))
-    head = lockstep.run([]).head
-    return documents, {} if head is None else {TIED: head}
 
 
 def finish(job: Job) -> None:
@@ -162,7 +144,7 @@ class Sets:
     held_out: tuple[Forced, ...]
 
 
-def _documents(job: Job) -> Sets:
+def documents_of(job: Job) -> Sets:
     """Generated documents, and those of the user in turn."""
     forcer, effort = Forcer(job.source), job.effort
     mine = of_user(forcer, job.calibration) if job.calibration else ()
@@ -192,16 +174,15 @@ def _plan_best(source: Source, target: Target, context: tuple[Job, Sets, Path], 
     findings = lockstep.run(variants, survey=True)
     factors = coefficients(groups, base, findings)
     notes = _group_notes(groups, findings, factors)
-    head = findings.head if source.config.tied_embeddings else None
     search = Search(source.sizes, groups, findings.errors, target.budget(source.sizes))
     held = Lockstep(source, Documents(documents.calibration, documents.held_out), work, progress.advance)
 
     def measure(tried: Sequence[Variant]) -> Findings:
         progress.stage(f"{len(tried)} allocations on held-out documents", held.work_of(tried))
-        return held.run(tried, known={} if head is None else {TIED: head})
+        return held.run(tried)
 
     allocation, kept = refine(search, factors, measure, job.effort.rounds)
-    return Plan(allocation, (*notes, *kept), head)
+    return Plan(allocation, (*notes, *kept))
 
 
 def _group_notes(groups: tuple[Group, ...], findings: Findings, factors: dict[str, float]) -> list[str]:
@@ -235,8 +216,6 @@ def _fingerprint(job: Job) -> dict[str, Any]:
 
 
 def _save_plan(work: Path, job: Job, plan: Plan) -> None:
-    if plan.head is not None:
-        np.save(work / HEAD, plan.head)
     formats = {name: [form.bits, form.group_size] for name, form in plan.allocation.items()}
     write_atomic(work / PLAN, json.dumps({"job": _fingerprint(job), "allocation": formats, "notes": plan.notes}, indent=1))
 
@@ -246,5 +225,4 @@ def _load_plan(work: Path, job: Job) -> Plan | None:
         return None
     saved = json.loads((work / PLAN).read_bytes())
     assert saved["job"] == _fingerprint(job)
-    head = np.load(work / HEAD) if (work / HEAD).is_file() else None
-    return Plan({name: Format(*form) for name, form in saved["allocation"].items()}, tuple(saved["notes"]), head)
+    return Plan({name: Format(*form) for name, form in saved["allocation"].items()}, tuple(saved["notes"]))

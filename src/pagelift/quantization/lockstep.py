@@ -64,12 +64,11 @@ class Findings:
     """divergences: for each variant and measured document, KL(truth || variant) of each token of a value, in nats; the truth is the
     original, or the first variant.
 
-    errors: for each module, the output error of each format. head: second moments of the head's input over answers.
+    errors: for each module, the output error of each format.
     """
 
     divergences: list[list[Doubles]] = field(default_factory=list)
     errors: dict[str, dict[Format, float]] = field(default_factory=dict)
-    head: Floats | None = None
 
     def means(self) -> Doubles:
         """Mean divergence of each variant over all tokens."""
@@ -88,11 +87,10 @@ class Lockstep:
         self._shown = any(document.pictures for document in documents.all)
         work.mkdir(parents=True, exist_ok=True)
 
-    def run(self, variants: Sequence[Variant], survey: bool = False, known: Mapping[str, Floats] | None = None) -> Findings:
+    def run(self, variants: Sequence[Variant], survey: bool = False) -> Findings:
         """All variants through all parts; the same run again goes on behind the last finished part, if it was killed.
 
-        survey: measure the error of every format, and compare with the first variant instead of the original. known: moments of
-        modules from an earlier run.
+        survey: measure the error of every format, and compare with the first variant instead of the original.
         """
         findings, states, before = Findings(), [REFERENCE] * len(variants), dict[int, Carried]()
         kept = _Kept(self._work / KEPT, self._mark(variants, survey))
@@ -103,11 +101,10 @@ class Lockstep:
             if place <= finished:
                 self._advance(self._part_work(part, children))
             else:
-                rounder = self._reference(part, self._moments(part, known or {}), (before.get(REFERENCE), after.get(REFERENCE)))
+                rounder = self._reference(part, self._moments(part), (before.get(REFERENCE), after.get(REFERENCE)))
                 if survey:
                     findings.errors |= {module.name: rounder.errors(module) for module in self._source.modules(part)}
                 if part.name == "head":
-                    findings.head = rounder.moments.of("lm_head")
                     findings.divergences = self._compare(part, variants, (states, before, rounder), survey)
                 for (parent, key), child in children.items():
                     if child != REFERENCE and part.name != "head":
@@ -149,13 +146,8 @@ class Lockstep:
             digest.update(document.tokens.tobytes())
         return digest.hexdigest()
 
-    def _moments(self, part: Part, known: Mapping[str, Floats]) -> Moments:
-        wanted = [module.name for module in self._source.modules(part)]
-        moments = Moments(self._source.backend, [*wanted, "lm_head"] if part.name == "head" else wanted)
-        for name in wanted:
-            if name in known:
-                moments.put(name, known[name])
-        return moments
+    def _moments(self, part: Part) -> Moments:
+        return Moments(self._source.backend, [module.name for module in self._source.modules(part)])
 
     @staticmethod
     def _children(part: Part, variants: Sequence[Variant], states: Sequence[int]) -> dict[tuple[int, Key], int]:

@@ -39,10 +39,6 @@ class Moments:
             self._sums[key] = product
         self._rows[key] = self._rows.get(key, 0) + len(rows)
 
-    def put(self, module: str, mean: Floats) -> None:
-        """Moments that were found elsewhere."""
-        self._first[module], self._sums[module], self._rows[module] = module, mean, 1
-
     def key(self, module: str) -> str:
         """The same for all modules with one input."""
         return self._first[module]

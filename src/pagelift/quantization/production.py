@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from pagelift.backends import Matrix
-from pagelift.backends.tensors import Floats, Packed
+from pagelift.backends.tensors import Packed
 from pagelift.core.files import write_atomic
 from pagelift.evals.forced import Forced
 from pagelift.quantization.carry import Carried, CarryWriter
@@ -26,15 +26,16 @@ from pagelift.weights.quant.layout import Part
 from pagelift.weights.quant.writer import ShardWriter
 
 DIVERGENCES = "divergences.json"
+TIED = "text.embed_tokens"
+"""The module that is the head, too, where the two are tied."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is made. known: second moments of modules that are found elsewhere (a head that is tied to the embeddings)."""
+    """What is made."""
 
     allocation: Allocation
     rounding: Rounding = "gptq"
-    known: Mapping[str, Floats] = field(default_factory=dict)
 
 
 class Production:
@@ -101,9 +102,6 @@ class Production:
         """Second moments of the inputs of a part's layers, behind the quantized parts before it."""
         wanted = [module.name for module in self._source.modules(part)]
         moments = Moments(self._source.backend, wanted)
-        for name in wanted:
-            if name in self._recipe.known:
-                moments.put(name, self._recipe.known[name])
         if self._recipe.rounding != "nearest":
             runner = PartRunner(self._source, part, {}, moments.listen)
             for k, document in enumerate(self._documents.all):
@@ -121,8 +119,8 @@ class Production:
 
     def _compare(self, part: Part, swapped: Mapping[str, Matrix], before: Mapping[str, Carried | None]) -> None:
         """Divergences at the answers of the measured documents, kept in the work folder."""
-        if self._source.config.tied_embeddings and "text.embed_tokens" in self._recipe.allocation:
-            swapped = {**swapped, "text.embed_tokens": self._tied_matrix()}
+        if self._source.config.tied_embeddings and TIED in self._recipe.allocation:
+            swapped = {**swapped, TIED: self._tied_matrix()}
         original, other = PartRunner(self._source, part, {}), PartRunner(self._source, part, swapped)
         assert before["original"] is not None
         assert before["quantized"] is not None
@@ -138,15 +136,9 @@ class Production:
         write_atomic(self._work / DIVERGENCES, json.dumps(found))
 
     def _tied_matrix(self) -> Matrix:
-        part = next(part for part in self._source.parts if part.name == "embeddings")
-        rounder = Rounder(self._source, self._listen_known(part))
-        return rounder.matrix("text.embed_tokens", self._recipe.allocation["text.embed_tokens"], self._recipe.rounding)
-
-    def _listen_known(self, part: Part) -> Moments:
-        moments = Moments(self._source.backend, part.modules)
-        for name, mean in self._recipe.known.items():
-            moments.put(name, mean)
-        return moments
+        """The embeddings as they were written, which are the head, too."""
+        rounder = Rounder(self._source, Moments(self._source.backend, ()))
+        return rounder.matrix(TIED, self._recipe.allocation[TIED], self._recipe.rounding)
 
     def _rows(self, place: int, which: str) -> Carried:
         path = self._work / f"{which}-{place}.f32"

@@ -27,7 +27,7 @@ class Rounder:
 
     def __init__(self, source: Source, moments: Moments) -> None:
         self._source = source
-        self.moments = moments
+        self._moments = moments
         self._made: dict[tuple[str, Format, Rounding], Rounded] = {}
         self._uppers: dict[str, Floats] = {}
 
@@ -55,7 +55,7 @@ class Rounder:
         """
         rows = np.linspace(0, module.out_features - 1, min(SAMPLED_ROWS, module.out_features)).astype(int)
         weight = self._source.weight(module.name, rows)
-        moments = self.moments.of(module.name)
+        moments = self._moments.of(module.name)
         result = {}
         for form in FORMATS:
             if form.fits(module.in_features):
@@ -65,10 +65,10 @@ class Rounder:
         return result
 
     def _round(self, module: str, form: Format, rounding: Rounding, kind: FloatType) -> Rounded:
-        moments = self.moments.of(module)
+        moments = self._moments.of(module)
         importance = None if moments is None else np.diag(moments)
-        if rounding == "gptq" and moments is not None and self.moments.key(module) not in self._uppers:
-            self._uppers[self.moments.key(module)] = compensation(moments)
+        if rounding == "gptq" and moments is not None and self._moments.key(module) not in self._uppers:
+            self._uppers[self._moments.key(module)] = compensation(moments)
         parts = []
         shape = self._source.sizes.by_name[module]
         step = max(1, CHUNK // shape.in_features)
@@ -79,7 +79,7 @@ class Rounder:
             elif rounding == "least_squares" or moments is None:
                 parts.append(round_by_least_squares(weight, form, importance, kind))
             else:
-                parts.append(round_with_compensation(weight, form, self._uppers[self.moments.key(module)], kind))
+                parts.append(round_with_compensation(weight, form, self._uppers[self._moments.key(module)], kind))
         return joined(parts)
 
     def _kind(self, module: str) -> FloatType:
