@@ -1,7 +1,8 @@
 """Linear layers of the cpu backend against the limits of the machine: `python benchmarks/linear_layers.py [--json] [--shape OUT IN]`.
 
-For every width and number of rows: the time of a layer, the weights read per second as a share of the measured bandwidth, and the
-operations per second as a share of the measured speed of the same type. Layers take turns, so that their weights come from memory.
+For every width, number of rows and kind of them (of prompts, of answers): the time of a layer, the weights read per second as a share of
+the measured bandwidth, and the operations per second as a share of the measured speed of the same type. Layers take turns, so that their
+weights come from memory.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import product
 
 import numpy as np
 
@@ -25,10 +27,11 @@ GROUP = 64
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Of one layer over `rows` rows. Shares are of the limits measured in the same run."""
+    """Of one layer over `rows` rows, of a prompt or of answers. Shares are of the limits measured in the same run."""
 
     kind: str
     rows: int
+    prompt: bool
     ms: float
     gbs: float
     gflops: float
@@ -57,16 +60,17 @@ def measure(shape: tuple[int, int], copies: int, seconds: float) -> Iterator[Tim
         matrix = layer(kind, *shape)
         weights = [backend.load_linear(Linear(matrix)) for _ in range(copies)]
         nbytes = out_features * in_features * (2 if kind == "bf16" else int(kind) / 8 + 4 / GROUP)
-        limit = speeds["int8" if kind != "bf16" else "bf16"] or speeds["f32"]
-        for rows in ROWS:
+        for rows, prompt in product(ROWS, (False, True)):
+            limit = speeds["bf16" if kind == "bf16" or prompt else "int8"] or speeds["f32"]
+            mask = np.full(rows, prompt)
             x = np.random.default_rng(1).standard_normal((rows, in_features), np.float32)
             best, end, turn = float("inf"), time.perf_counter() + seconds, 0
             while time.perf_counter() < end or turn < 2:
                 start = time.perf_counter()
-                backend.linear(x, weights[turn % copies])
+                backend.linear(x, weights[turn % copies], prompt=mask)
                 best, turn = min(best, time.perf_counter() - start), turn + 1
             gbs, gflops = nbytes / best / 1e9, 2.0 * rows * out_features * in_features / best / 1e9
-            yield Timing(kind, rows, best * 1e3, gbs, gflops, gbs / bandwidth, gflops / limit)
+            yield Timing(kind, rows, prompt, best * 1e3, gbs, gflops, gbs / bandwidth, gflops / limit)
 
 
 def main() -> None:
@@ -80,11 +84,12 @@ def main() -> None:
     if options.json:
         sys.stdout.write(json.dumps([asdict(timing) for timing in timings], indent=1) + "\n")
         return
-    sys.stdout.write("| weights | rows | ms | GB/s | of bandwidth | GFLOP/s | of matrix speed |\n|---|---|---|---|---|---|---|\n")
+    titles = ("weights", "rows", "of", "ms", "GB/s", "of bandwidth", "GFLOP/s", "of matrix speed")
+    sys.stdout.write(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|\n")
     for t in timings:
-        sys.stdout.write(
-            f"| {t.kind} | {t.rows} | {t.ms:.2f} | {t.gbs:.1f} | {t.bandwidth_share:.0%} | {t.gflops:.0f} | {t.matmul_share:.0%} |\n"
-        )
+        of = "prompts" if t.prompt else "answers"
+        shares = f"{t.gbs:.1f} | {t.bandwidth_share:.0%} | {t.gflops:.0f} | {t.matmul_share:.0%}"
+        sys.stdout.write(f"| {t.kind} | {t.rows} | {of} | {t.ms:.2f} | {shares} |\n")
         sys.stdout.flush()
 
 

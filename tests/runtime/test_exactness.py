@@ -161,6 +161,23 @@ def test_an_answer_does_not_depend_on_when_others_come_and_go(data: st.DataObjec
     assert [ids(sequence) for sequence in sequences] == expected
 
 
+@pytest.mark.parametrize(("step_tokens", "draft_rows"), [(512, 16), (7, 0), (40, 64)])
+def test_rows_are_of_the_prompt_exactly_before_its_end(step_tokens: int, draft_rows: int) -> None:
+    """Forced tokens, drafts and answers never count as prompt, in whatever steps, so each token has the kernel of its kind."""
+    model, size = FakeModel(CONFIG, hashed(VOCABULARY, 3)), 300
+    runner = Runner(model, TOKENIZER.stop_tokens, RuntimeSettings(step_tokens=step_tokens, draft_rows=draft_rows), TOKENIZER)
+    asked = [(text_prompt(size), Sampling(max_tokens=20), Guided(TOKENIZER, INVOICE), ["12.50 EUR"]) for _ in range(3)]
+    run(runner, asked)
+    run(runner, [(text_prompt(size), Sampling(max_tokens=20), Guided(TOKENIZER, INVOICE), [])])  # from caches that were kept
+    seen = set()
+    for step in model.steps:
+        expected = step.positions[0] < size
+        mask = step.batch.prompt_rows
+        assert np.array_equal(np.zeros(len(expected), np.bool_) if mask is None else mask, expected)
+        seen |= {(bool(s.prompt), s.prompt < s.length) for s in step.batch.segments}
+    assert seen == {(True, False), (False, True), (True, True)}
+
+
 @cache
 def opened(backend: str, folder: str = "document") -> Model:
     return open_model(FOLDER.parent / folder, open_backend(backend))
