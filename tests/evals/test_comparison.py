@@ -13,6 +13,7 @@ from PIL import Image
 
 from pagelift import ConfigError, EngineError
 from pagelift.cli import main
+from pagelift.commands.compare import Documents, load_material
 from pagelift.evals import comparison
 from pagelift.evals.comparison import check_comparable, contenders
 from pagelift.evals.measuring import Order
@@ -140,6 +141,19 @@ def test_without_true_values_the_reference_decides(models: Path, run: Run, tmp_p
     wrong = round((1 - other["field_accuracy"]) * other["fields"])
     assert wrong == other["flips"]["right_to_wrong"] == sum(other["flips"].values())
     assert {flip["document"] for flip in found["flips"]} <= {"one.pdf", "two.pdf"}
+
+
+def test_a_schema_and_true_values_may_lie_beside_the_documents(tmp_path: Path, pdf: Callable[..., bytes]) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.pdf").write_bytes(pdf([name]))
+        (tmp_path / f"{name}.json").write_text('{"a": 1}')
+    (tmp_path / "schema.json").write_text('{"properties": {"a": {"type": "number"}}}')
+    material = load_material(Documents(tmp_path), tmp_path / "work")
+    assert material.labelled
+    assert [(case.id, case.truth()) for case in material.cases] == [("one.pdf", {"a": 1}), ("two.pdf", {"a": 1})]
+    (tmp_path / "two.json").unlink()
+    assert not load_material(Documents(tmp_path), tmp_path / "work").labelled
+    assert not load_material(Documents(tmp_path, "{}"), tmp_path / "work").labelled
 
 
 def test_what_cannot_be_compared_is_refused(models: Path, run: Run, tmp_path: Path) -> None:

@@ -104,15 +104,17 @@ def load_material(documents: Documents, work: Path) -> Material:
     folder = documents.folder
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder; give one with documents")
-    if documents.schema is not None:
+    own = folder / "schema.json"
+    if documents.schema is not None or own.is_file():
         paths = [Path(one.source) for one in find_inputs([str(folder)])]
         if not paths:
             raise ConfigError(f"{folder} holds no document: no PDF and no picture")
-        return plain_material(paths[: documents.limit], Schema.load(documents.schema), work)
+        schema = Schema.load(own if documents.schema is None else documents.schema)
+        return plain_material(paths[: documents.limit], schema, work, truths=documents.schema is None)
     if not (folder / "manifest.jsonl").is_file() and not any(folder.glob("*/schema.json")):
         raise ConfigError(
-            f"{folder} has no true values: no manifest.jsonl and no <collection>/schema.json (see docs/cli.md, eval); give --schema S "
-            "to see where models read documents otherwise than the first one"
+            f"{folder} has no true values: no manifest.jsonl and no <collection>/schema.json (see docs/cli.md, eval), and no schema.json "
+            "of its own; give --schema S to see where models read documents otherwise than the first one"
         )
     return folder_material(folder, documents.only, documents.limit)
 

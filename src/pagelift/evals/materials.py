@@ -31,13 +31,16 @@ def folder_material(folder: Path, only: Collection[str] = (), limit: int | None 
     return _checked(Material(tuple(load_cases(folder, only, limit))), folder)
 
 
-def plain_material(documents: Sequence[Path], schema: Schema, work: Path) -> Material:
-    """Documents without true values, all asked for the same. work: where the schema is kept. Raises ConfigError."""
+def plain_material(documents: Sequence[Path], schema: Schema, work: Path, truths: bool = False) -> Material:
+    """Documents that are all asked for the same. truths: true values may stand beside them, in <stem>.json; they count if no document
+    lacks them. work: where the schema is kept. Raises ConfigError.
+    """
+    labelled = truths and all(path.with_suffix(".json").is_file() for path in documents)
     file = work / f"schema-{schema.fingerprint[:16]}.json"
     write_atomic(file, json.dumps(schema.original, ensure_ascii=False))
     names = [path.name for path in documents]
-    cases = [Case(p.name if names.count(p.name) == 1 else str(p), "documents", p, file, Path()) for p in documents]
-    return _checked(Material(tuple(cases), labelled=False), work)
+    cases = [Case(p.name if names.count(p.name) == 1 else str(p), "documents", p, file, p.with_suffix(".json")) for p in documents]
+    return _checked(Material(tuple(cases), labelled), work)
 
 
 def generated_material(generated: Generated, work: Path) -> Material:
