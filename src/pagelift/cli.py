@@ -628,7 +628,7 @@ def quantize(  # noqa: PLR0913, PLR0917
     from pagelift.weights import find_model
 
     effort = Effort(documents, sensitivity_documents, held_out, rounds)
-    job = Job(find_model(model), out, target, size_gb, method.value, calibration, vision, effort)
+    job = Job(find_model(model), out, target, size_gb, method.value, calibration, vision, effort, "" if Path(model).is_dir() else model)
     raise Done(command.run(job, backend.value, plot))
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -214,6 +215,8 @@ def test_card_and_picture(best: tuple[Job, Result], tmp_path: Path) -> None:
     text = card(job, result, "pagelift quantize a b")
     assert "pagelift quantize a b" in text
     assert f"{result.size / 1e6:,.1f} MB" in text
+    assert "base_model" not in text
+    assert "base_model: owner/name\n" in card(replace(job, name="owner/name"), result, "")
     draw(result.source.sizes, result.plan.allocation, tmp_path / "bits.png")
     assert (tmp_path / "bits.png").stat().st_size > 1000
     with pytest.raises(ConfigError, match=r"bits\.nothing"):

@@ -26,8 +26,9 @@ def card(job: Job, result: Result, command: str) -> str:
     front = _FRONT.match(readme.read_text(encoding="utf-8", errors="replace")) if readme.is_file() else None
     licence = _LICENCE.findall(front[1]) if front else []
     sizes, allocation = result.source.sizes, result.plan.allocation
-    head = ["---", *licence, "library_name: mlx", "pipeline_tag: image-text-to-text", "tags:", "- mlx", "- pagelift", "---", ""]
-    name = job.source.name
+    base = [f"base_model: {job.name}"] if "/" in job.name else []
+    head = ["---", *licence, *base, "library_name: mlx", "pipeline_tag: image-text-to-text", "tags:", "- mlx", "- pagelift", "---", ""]
+    name = job.title
     about = [
         f"# {name}, {result.target.name}, method {job.method}",
         "",

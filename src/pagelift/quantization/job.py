@@ -51,7 +51,8 @@ class Effort:
 @dataclass(frozen=True, slots=True)
 class Job:
     """target: a name such as oQ4 or bits per weight. size_gb: instead of it, the most bytes of all tensors. calibration: a folder with
-    documents of the user. vision: whether method best may pack the vision tower."""
+    documents of the user. vision: whether method best may pack the vision tower. name: of the source, if its
+    folder does not say it."""
 
     source: Path
     out: Path
@@ -61,6 +62,12 @@ class Job:
     calibration: Path | None = None
     vision: bool = True
     effort: Effort = field(default_factory=Effort)
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the source is called."""
+        return self.name or self.source.resolve().name
 
 
 class Progress(Protocol):
