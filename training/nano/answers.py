@@ -21,10 +21,13 @@ class Chunk(NamedTuple):
     pointer: str | None = None
 
 
-def answer_chunks(value: Json, places: Mapping[str, Place], pointer: str = "") -> Iterator[Chunk]:
-    """The answer in the grammar's style: one line, ", " and ": " between, numbers with the digits that are printed."""
+def answer_chunks(value: Json, places: Mapping[str, Place], pointer: str = "", first: bool = False) -> Iterator[Chunk]:
+    """The answer in the grammar's style: one line, ", " and ": " between, numbers with the digits that are printed.
+
+    first: it is the first entry of an array, where the model chooses that there is one.
+    """
     if isinstance(value, dict):
-        yield Chunk("{")
+        yield Chunk("{", first, pointer if first else None)
         for index, (key, inner) in enumerate(value.items()):
             yield Chunk((", " if index else "") + json.dumps(key, ensure_ascii=False) + ": ")
             yield from answer_chunks(inner, places, f"{pointer}/{key}")
@@ -36,7 +39,7 @@ def answer_chunks(value: Json, places: Mapping[str, Place], pointer: str = "") -
             if index:
                 yield Chunk(",", True, here)
                 yield Chunk(" ")
-            yield from answer_chunks(inner, places, here)
+            yield from answer_chunks(inner, places, here, first=not index)
         yield Chunk("]", True, f"{pointer}/{len(value)}")
     else:
         yield Chunk(scalar_text(value, places[pointer].raw if pointer in places else ""), True, pointer)

@@ -177,7 +177,7 @@ def _choices(
         if not chunk.chosen or chunk.pointer is None:
             continue
         chosen[first:last] = True
-        if chunk.text in (",", "]"):
+        if chunk.text in (",", "]", "{"):
             entries[chunk.pointer] = first
         else:
             values[chunk.pointer] = (first, last)
