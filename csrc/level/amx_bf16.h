@@ -9,6 +9,8 @@
 
 namespace pagelift::PAGELIFT_NAMESPACE {
 
+constexpr int kAhead = 4;
+
 inline TileConfig bf16_config(int64_t rows, int64_t more_rows) {
   TileConfig config;
   for (int t = 0; t < 8; ++t) {
@@ -19,12 +21,15 @@ inline TileConfig bf16_config(int64_t rows, int64_t more_rows) {
 }
 
 // Two blocks of rows of x against two tiles of weights over `steps` times 32 inputs. From step to step a block moves on by 64 bytes
-// for each of its rows, a tile by kBf16Step.
+// for each of its rows, a tile by kBf16Step. Meanwhile memory is asked for what comes next, 64 bytes a step from each place: to be
+// read, and to be written.
 struct Bf16Block {
   const uint8_t *x, *more_x;
   int64_t x_step, more_step;
   const uint8_t *weights, *more_weights;
   int64_t steps;
+  const uint8_t* next_x;  // kAhead times 1024 bytes
+  const float* next_y[kAhead];
 };
 
 // sums: four times (16, 16), blocks of rows by tiles, to which the products are added; `first`: they begin at 0. Without Two only
@@ -57,6 +62,11 @@ void amx_bf16_block(const Bf16Block& block, bool first, float* sums) {
       PAGELIFT_TILE_LOAD(5, more_x, kTileVector);
       PAGELIFT_TILE_DOT_BF16(2, 5, 6);
       PAGELIFT_TILE_DOT_BF16(3, 5, 7);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kAhead; ++i) {
+      __builtin_prefetch(block.next_x + i * 1024 + s * kTileVector, 0, 2);
+      __builtin_prefetch(block.next_y[i] + s * 16, 1);
     }
     x += block.x_step;
     more_x += block.more_step;

@@ -82,14 +82,14 @@ class Panel {
  public:
   Panel(const TileJob& job, const TileShape& shape, int64_t first, int64_t count, float* scratch)
       : job_(job), shape_(shape), first_(first), count_(count), sums_((float*)(((uintptr_t)scratch + 63) / 64 * 64)) {
-    unpacked_ = (uint8_t*)(sums_ + (job.x.rows + 31) / 32 * pairs() * 1024);
+    unpacked_ = (uint8_t*)(sums_ + blocks() * pairs() * 1024);
   }
 
   void run() {
     const int64_t inputs = shape_.groups * shape_.group;
     for (int64_t k = 0; k < inputs; k += kPanelInputs) {
       take_weights(k, k + kPanelInputs < inputs ? kPanelInputs : inputs - k);
-      for (int64_t b = 0; b < (job_.x.rows + 31) / 32; ++b) {
+      for (int64_t b = 0; b < blocks(); ++b) {
         multiply(b, k);
         if (k + kPanelInputs >= inputs) finish_rows(b);
       }
@@ -98,6 +98,7 @@ class Panel {
 
  private:
   int64_t pairs() const { return (count_ + 1) / 2; }
+  int64_t blocks() const { return (job_.x.rows + 31) / 32; }
   float* sums(int64_t b, int64_t pair) const { return sums_ + (b * pairs() + pair) * 1024; }
   int64_t rows(int64_t block) const { return block_rows(job_.x.rows, block); }
 
@@ -116,15 +117,25 @@ class Panel {
     if (count_ % 2) weights_[count_] = weights_[count_ - 1];  // its sums are not looked at
   }
 
+  // Block number `block` of x from input k on.
+  const uint8_t* x(int64_t block, int64_t k) const {
+    return job_.x.codes + block * kTileRows * bf16_row_bytes(job_.matrix->in) + k * 2 * rows(block);
+  }
+  float* y(int64_t row) const {
+    return job_.y + (job_.rows ? job_.rows[least(row, job_.x.rows - 1)] : least(row, job_.x.rows - 1)) * job_.stride + first_ * kTileColumns;
+  }
+
   // A pair of blocks of rows, from input k on, by all tiles.
   void multiply(int64_t b, int64_t k) {
     const int64_t count = rows(2 * b), more = job_.x.rows > 32 * b + kTileRows ? rows(2 * b + 1) : 0;
-    const int64_t row_bytes = bf16_row_bytes(job_.matrix->in);
-    const uint8_t* x = job_.x.codes + 2 * b * kTileRows * row_bytes + k * 2 * count;
-    const uint8_t* more_x = job_.x.codes + (2 * b + 1) * kTileRows * row_bytes + k * 2 * more;
+    Bf16Block block{x(2 * b, k), x(2 * b + 1, k), count * kTileVector, more * kTileVector, nullptr, nullptr, steps_, nullptr, {}};
+    const bool last = k + kPanelInputs >= shape_.groups * shape_.group;
     configure_tiles(bf16_config(count, more ? more : count));
     for (int64_t p = 0; p < pairs(); ++p) {
-      const Bf16Block block{x, more_x, count * kTileVector, more * kTileVector, weights_[2 * p], weights_[2 * p + 1], steps_};
+      block.weights = weights_[2 * p];
+      block.more_weights = weights_[2 * p + 1];
+      block.next_x = (b + 1 < blocks() ? x(2 * b + 2 + p / 4, k) : x(p / 4, k + kPanelInputs)) + p % 4 * kAhead * 1024;
+      for (int i = 0; i < kAhead; ++i) block.next_y[i] = last ? y(32 * b + p * kAhead + i) : sums(b, p + 1) + i * 256;
       (more ? amx_bf16_block<true> : amx_bf16_block<false>)(block, k == 0, sums(b, p));
     }
     release_tiles();
