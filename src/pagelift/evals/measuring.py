@@ -33,17 +33,9 @@ from pagelift.weights import find_model
 from pagelift.weights.checkpoint import weight_files
 from pagelift.weights.summary import summarise
 
-COUNTED = (
-    "output_tokens",
-    "forced_tokens",
-    "passes",
-    "prefill_passes",
-    "prompt_tokens",
-    "drafted",
-    "accepted",
-    "generate_s",
-    "first_token_s",
-)
+ANSWER_TIMES = ("decode_s", "grammar_s", "draft_s", "settle_s")
+"""What the writing of an answer takes, without the reading of its prompt."""
+COUNTED = ("output_tokens", "forced_tokens", "passes", "prefill_passes", "prompt_tokens", "drafted", "accepted", *ANSWER_TIMES)
 
 
 @dataclass(frozen=True, slots=True)

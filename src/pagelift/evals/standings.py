@@ -17,7 +17,7 @@ from pagelift.evals.cases import Case
 from pagelift.evals.comparison import Contender, Material, Measured, Measurements
 from pagelift.evals.divergence import Divergence, compare_rows, join
 from pagelift.evals.flips import FLIP_KINDS, Flip, flips, verdicts
-from pagelift.evals.measuring import Machine, Reading, entry, load_machine, load_reading
+from pagelift.evals.measuring import ANSWER_TIMES, Machine, Reading, entry, load_machine, load_reading
 from pagelift.evals.report import Summary, summarize
 from pagelift.evals.runner import Outcome
 from pagelift.evals.traces import Trace, load_trace
@@ -209,7 +209,7 @@ class _Table:
             summarize(outcomes),
             flipped,
             _share(counts["passes"] - counts["prefill_passes"], counts["output_tokens"]),
-            _share(counts["output_tokens"], counts["generate_s"] - counts["first_token_s"]),
+            _share(counts["output_tokens"], sum(counts[name] for name in ANSWER_TIMES)),
         )
 
     def _divergence(self, index: int, document: int, head: Head) -> tuple[Divergence, npt.NDArray[np.uint8]]:
