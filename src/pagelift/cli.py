@@ -614,7 +614,10 @@ def quantize(  # noqa: PLR0913, PLR0917
     calibration: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Your own documents beside generated ones; see docs/quantization.md.")
     ] = None,
-    vision: Annotated[bool, typer.Option("--vision/--no-vision", help="Whether best may pack the vision tower too.")] = True,
+    vision: Annotated[
+        bool | None,
+        typer.Option("--vision/--no-vision", help="Whether best may pack the vision tower too. Default: with --size-gb only."),
+    ] = None,
     documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the statistics.")] = 24,
     sensitivity_documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the sensitivities.")] = 4,
     held_out: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents to decide and to measure on in the end.")] = 8,

@@ -51,8 +51,8 @@ class Effort:
 @dataclass(frozen=True, slots=True)
 class Job:
     """target: a name such as oQ4 or bits per weight. size_gb: instead of it, the most bytes of all tensors. calibration: a folder with
-    documents of the user. vision: whether method best may pack the vision tower. name: of the source, if its
-    folder does not say it."""
+    documents of the user. vision: whether method best may pack the vision tower; None: where bytes are asked for, for which it
+    competes, but not where bits per weight of the text are. name: of the source, if its folder does not say it."""
 
     source: Path
     out: Path
@@ -60,7 +60,7 @@ class Job:
     size_gb: float | None = None
     method: Method = "best"
     calibration: Path | None = None
-    vision: bool = True
+    vision: bool | None = None
     effort: Effort = field(default_factory=Effort)
     name: str = ""
 
@@ -174,7 +174,8 @@ def _plan_oq(source: Source, target: Target, context: tuple[Job, Path], progress
 
 def _plan_best(source: Source, target: Target, context: tuple[Job, Sets, Path], progress: Progress) -> Plan:
     job, documents, work = context
-    groups, base = groups_of(source.sizes, job.vision), operating_point(source.sizes, target.base_bits, job.vision)
+    vision = job.size_gb is not None if job.vision is None else job.vision
+    groups, base = groups_of(source.sizes, vision), operating_point(source.sizes, target.base_bits, vision)
     variants = [Variant(allocation, "least_squares") for allocation in (base, *(moved(group, base) for group in groups))]
     lockstep = Lockstep(source, Documents(documents.calibration, documents.sensitivity), work, progress.advance)
     progress.stage("sensitivities", lockstep.work_of(variants))
