@@ -146,7 +146,8 @@ def _make(bench: Bench, folder: Path, variant: Variant) -> Path:
         out = bench.work / "models" / f"{variant.target}-{variant.method}"
         if not is_finished(out):
             say(f"{variant.name}: quantizing")
-            quantize(Job(folder, out, variant.target, None, variant.method, bench.calibration, True, bench.effort))  # type: ignore[arg-type]
+            job = Job(folder, out, variant.target, method=variant.method, calibration=bench.calibration, effort=bench.effort)  # type: ignore[arg-type]
+            quantize(job)
         return out
     row = next(row for row in _read(bench.work / ROWS) if (row["target"], row["method"]) == (variant.target, "best"))
     nbytes = int(row["materials"][GENERATED]["tensor_bytes"])
