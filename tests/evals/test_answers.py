@@ -7,7 +7,8 @@ import pytest
 
 from pagelift.core import Box, PageContent, Word
 from pagelift.decoding import compile_grammar
-from pagelift.evals.answers import AnswerText, TokenKind, answer_text, answer_tokens, spelled
+from pagelift.evals.answers import AnswerText, TokenKind, answer_text, answer_tokens
+from pagelift.evals.spelling import spelled
 from pagelift.evidence.places import PageIndex
 from pagelift.extract.fields import restrict
 from pagelift.schema import Schema

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nano.answers import answer_chunks, scalar_text
+from nano.answers import answer_chunks
 from nano.crops import Crop, cropped, whole
 from nano.curve import table
 from nano.examples import Example, encode
@@ -20,6 +20,7 @@ from nano.lessons import FEW, LESSONS, MANY, ROWS, SOME, batches, check_lot, mak
 from nano.strangers import letter_tokens, with_strangers
 from tokenizers import Tokenizer
 
+from pagelift.evals.spelling import spelled
 from pagelift.evals.synthetic import Sample, make_sample
 from pagelift.extract.words_prompt import words_prompt
 from pagelift.models.prompt import user_turn
@@ -70,7 +71,7 @@ def test_a_word_is_cut_alike_on_the_page_and_in_the_answer(words: Tokenizer, wor
     ],
 )
 def test_numbers_keep_the_digits_that_are_printed(value: object, raw: str, text: str) -> None:
-    assert scalar_text(value, raw) == text
+    assert spelled(value, raw) == text
 
 
 def test_answers_say_what_is_expected_in_the_order_of_the_schema() -> None:
@@ -94,10 +95,10 @@ def test_values_are_chosen_and_keys_are_not(taught: Taught, words: Tokenizer) ->
         assert not example.chosen[: example.answer].any()
         for first, last in example.values.values():
             assert example.chosen[first:last].all()
-        spelled = [words.decode([token]) for token in tokens[example.chosen].tolist()]
-        assert '":' not in spelled
+        chosen = [words.decode([token]) for token in tokens[example.chosen].tolist()]
+        assert '":' not in chosen
         lists = [value for value in sample.expected.values() if isinstance(value, list)]
-        assert spelled.count('{"') == sum(bool(value) and isinstance(value[0], dict) for value in lists)  # that there is a first entry
+        assert chosen.count('{"') == sum(bool(value) and isinstance(value[0], dict) for value in lists)  # that there is a first entry
         assert words.id_to_token(int(tokens[-1])) == "<|im_end|>"
         assert len(example.values) == sum(
             1 for chunk in answer_chunks(sample.expected, {}) if chunk.chosen and chunk.text not in (",", "]", "{")

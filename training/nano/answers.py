@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pagelift.core import Json
+from pagelift.evals.spelling import spelled
 from pagelift.evals.synthetic import Place
 
 
@@ -42,16 +43,4 @@ def answer_chunks(value: Json, places: Mapping[str, Place], pointer: str = "", f
             yield from answer_chunks(inner, places, here, first=not index)
         yield Chunk("]", True, f"{pointer}/{len(value)}")
     else:
-        yield Chunk(scalar_text(value, places[pointer].raw if pointer in places else ""), True, pointer)
-
-
-def scalar_text(value: Json, raw: str) -> str:
-    """A scalar as JSON; a number with as many decimals as its print `raw` has, so that it can be copied digit by digit."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return json.dumps(value, ensure_ascii=False)
-    printed = "".join(filter(str.isdigit, raw))
-    for decimals in range(5):
-        text = f"{value:.{decimals}f}"
-        if text.replace(".", "").lstrip("-") == printed:
-            return text
-    return json.dumps(value)
+        yield Chunk(spelled(value, places[pointer].raw if pointer in places else ""), True, pointer)

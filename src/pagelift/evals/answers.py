@@ -16,14 +16,13 @@ import numpy.typing as npt
 
 from pagelift.core import Json
 from pagelift.decoding import Constraint, Vocabulary
+from pagelift.evals.spelling import spelled
 from pagelift.evidence.align import align
 from pagelift.evidence.places import PageIndex
 from pagelift.extract.answers import value_spans
 from pagelift.schema import Schema
 from pagelift.schema.keywords import join
 from pagelift.schema.nodes import Node, Object
-
-MOST_DECIMALS = 6
 
 
 class TokenKind(IntEnum):
@@ -207,14 +206,3 @@ def _write(value: Json, printed: Mapping[str, str], pointer: str) -> Iterator[st
         yield "]"
     else:
         yield spelled(value, printed.get(pointer, ""))
-
-
-def spelled(value: Json, printed: str) -> str:
-    """A scalar as JSON; a number with as many decimals as it is printed with, as models copy it digit by digit."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        digits = "".join(filter(str.isdigit, printed))
-        for decimals in range(MOST_DECIMALS + 1):
-            text = f"{value:.{decimals}f}"
-            if text.replace(".", "").lstrip("-") == digits and float(text) == value:
-                return text
-    return json.dumps(value, ensure_ascii=False)

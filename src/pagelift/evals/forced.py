@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pagelift.core import Json
 from pagelift.documents import open_document
 from pagelift.evals.cases import Case
+from pagelift.evals.spelling import spelled
 from pagelift.evals.synthetic import Place, Sample
 from pagelift.extract.engines import ReadablePage
 from pagelift.extract.local import question_text
@@ -29,8 +30,6 @@ from pagelift.models.positions import text_positions
 from pagelift.models.prompt import PlacedPicture, Prompt, PromptBuilder, user_turn
 from pagelift.schema import Schema
 from pagelift.weights import ChatTemplate, Tokenizer
-
-MAX_DECIMALS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +138,4 @@ def answer_spans(value: Json, places: Mapping[str, Place], pointer: str = "") ->
             yield from answer_spans(inner, places, f"{pointer}/{index}")
         yield Span("]")
     else:
-        yield Span(_scalar(value, places[pointer].raw if pointer in places else ""), True)
-
-
-def _scalar(value: Json, raw: str) -> str:
-    """A scalar as JSON; a number with as many decimals as its print `raw` has, as models are taught to copy it."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return json.dumps(value, ensure_ascii=False)
-    printed = "".join(filter(str.isdigit, raw))
-    texts = (f"{value:.{decimals}f}" for decimals in range(MAX_DECIMALS))
-    return next((text for text in texts if text.replace(".", "").lstrip("-") == printed), json.dumps(value))
+        yield Span(spelled(value, places[pointer].raw if pointer in places else ""), True)
