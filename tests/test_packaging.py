@@ -51,6 +51,14 @@ def test_everything_that_the_build_needs_is_copied() -> None:
     assert not [name for name in needed if not any(Path(name).is_relative_to(source) for source in copied())]
 
 
+def test_no_module_is_left_out_of_a_build() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["scikit-build"]
+    assert settings["sdist"]["exclude"]
+    for pattern in settings["sdist"]["exclude"]:  # of wheels too; without a slash before it, it would hold in every folder
+        assert pattern.startswith("/")
+        assert not any(f"/{package}".startswith(pattern) for package in settings["wheel"]["packages"])
+
+
 def test_the_image_runs_one_supported_python_without_rights() -> None:
     images = [line.split()[0] for line in lines("FROM")]
     assert len(set(images)) == 1  # an environment only works where its interpreter is
