@@ -458,7 +458,13 @@ def schema_save(
 @app.command("eval", epilog=EPILOG, short_help="Measure an engine on documents with known values.")
 def evaluate(  # noqa: PLR0913, PLR0917
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Collections of documents, schemas and true values; see docs/cli.md.")],
-    engine: Annotated[str, typer.Option(metavar="NAME", help="The engine to measure.")] = "layout",
+    engine: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The engine to measure. Default: vlm with --model, else layout.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="M", help="For vlm: a checkpoint folder or a cached hub id.")
+    ] = None,
+    backend: Annotated[Backend, typer.Option(help="For vlm: what runs the model.")] = Backend.auto,
     only: Annotated[list[str] | None, typer.Option(metavar="COLLECTION", help="Only this collection; may be repeated.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many documents per collection.")] = None,
     wrong: Annotated[int, typer.Option(min=0, metavar="N", help="List the first N mistakes.")] = 0,
@@ -468,14 +474,17 @@ def evaluate(  # noqa: PLR0913, PLR0917
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the words of documents there between runs; only the engine is timed then.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=256, metavar="N", help="Processes.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=256, metavar="N", help="Processes; for vlm: documents at a time.")] = 1,
 ) -> None:
     """Measure an engine on documents with known values: field and document accuracy, false fills, seconds per page."""
     from pagelift.commands import evaluate as command
     from pagelift.evals.runner import Run
+    from pagelift.extract.engines import NOTHING_ASKED
 
+    engine = engine or ("vlm" if model else "layout")
     selection = command.Selection(folder, tuple(only or ()), limit, jobs)
-    raise Done(command.run(selection, Run(engine, cache), command.Output(wrong, fields, json_file, predictions)))
+    how = Run(engine, cache, _local(engine, model, backend, None, None) or NOTHING_ASKED)
+    raise Done(command.run(selection, how, command.Output(wrong, fields, json_file, predictions)))
 
 
 @app.command(epilog=EPILOG, short_help="Compare checkpoints on documents.")

@@ -11,11 +11,12 @@ import pytest
 from pagelift import ConfigError, DocumentNotFound
 from pagelift.cli import main
 from pagelift.core import Proposal
+from pagelift.evals import runner
 from pagelift.evals.cache import cached_contents, cached_pages
 from pagelift.evals.cases import load_cases
 from pagelift.evals.report import macro_average, page_seconds, summarize, table
 from pagelift.evals.runner import Run, run_cases
-from pagelift.extract import ENGINES, ExtractOptions, ReadablePage
+from pagelift.extract import ENGINES, ExtractOptions, LocalModel, ReadablePage
 from pagelift.schema import Schema
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
@@ -113,6 +114,16 @@ def test_the_cache_gives_the_same_results_and_pages(folder: Path, tmp_path: Path
 def test_several_processes_give_the_same_as_one(folder: Path) -> None:
     one, two = (list(run_cases(load_cases(folder), Run("layout"), jobs)) for jobs in (1, 2))
     assert [(o.case.id, o.data, o.error) for o in one] == [(o.case.id, o.data, o.error) for o in two]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_model_is_loaded_once_for_all_schemas(folder: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    loaded: list[tuple[str, LocalModel]] = []
+    monkeypatch.setattr(runner, "load_engine", lambda *asked: loaded.append(asked) or Reader())
+    run = Run("vlm", model=LocalModel(f"model-{jobs}"))
+    outcomes = list(run_cases(load_cases(folder), run, jobs))
+    assert loaded == [("vlm", LocalModel(f"model-{jobs}"))]
+    assert [o.data for o in outcomes] == [o.data for o in run_cases(load_cases(folder), Run("reader"))]
 
 
 def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,8 @@ def _text(outcomes: list[Outcome], how: Run, output: Output, wall_s: float) -> s
     median, p95 = report.page_seconds(outcomes)
     timed = "engine only, words from the cache" if how.cache else "reading and engine"
     speed = f"{1000 * median:.0f} ms per page (median), {1000 * p95:.0f} ms (95th percentile), {timed}"
-    parts = [report.table(outcomes), f"engine {how.engine}: {speed}; {wall_s:.1f} s in all"]
+    named = f"{how.engine}, {how.model.model}" if how.model.model else how.engine
+    parts = [report.table(outcomes), f"engine {named}: {speed}; {wall_s:.1f} s in all"]
     if output.fields:
         parts += ["", report.fields_table(outcomes)]
     if output.wrong:
