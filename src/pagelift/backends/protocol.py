@@ -126,9 +126,11 @@ class Backend(ABC):
     def load_embedding(self, matrix: Matrix) -> EmbeddingHandle:
         """Take over an embedding table (vocabulary, features). With tied weights the same matrix goes to `load_linear` too."""
 
-    def kept_weights(self, folder: Path, fingerprint: str) -> AbstractContextManager[None]:  # noqa: ARG002
+    def kept_weights(self, folder: Path, fingerprint: str, source: Path) -> AbstractContextManager[None]:  # noqa: ARG002
         """While it is open, weights of the checkpoint with this fingerprint are loaded in the form that this backend gave them before,
-        which is kept in `folder`. Nothing is kept by a backend that uses weights as they are in the file."""
+        which is kept in `folder`. Nothing is kept by a backend that uses weights as they are in the file.
+
+        source: where the checkpoint lies; what was kept of something else that lay there is removed."""
         return nullcontext()
 
     @abstractmethod

@@ -36,7 +36,7 @@ def open_model(folder: Path, backend: Backend, tile_cache: Path | None = None) -
     if config.vision and not reader.has("vision."):
         log.warning("%s describes a vision tower but holds none of its weights; it is used as a text-only model", folder)
         config = replace(config, vision=None)
-    with backend.kept_weights(tile_cache, fingerprint(checkpoint)) if tile_cache else nullcontext():
+    with backend.kept_weights(tile_cache, fingerprint(checkpoint), folder) if tile_cache else nullcontext():
         model: Model = getattr(import_module(module), attribute)(backend, config, reader)
     return model
 

@@ -84,11 +84,11 @@ class CpuBackend(Backend):
         return weight
 
     @contextmanager
-    def kept_weights(self, folder: Path, fingerprint: str) -> Iterator[None]:
+    def kept_weights(self, folder: Path, fingerprint: str, source: Path) -> Iterator[None]:
         if self._exact:
             yield
             return
-        with TileCache(folder, fingerprint, self._run) as cache:
+        with TileCache(folder, fingerprint, source, self._run) as cache:
             self._kept = cache
             try:
                 yield

@@ -3,9 +3,11 @@
 One file for a checkpoint and a level:
     4,096 bytes   MAGIC, place and length of the table (u64, little-endian), BLAKE2b of the table, zeros
     the tiles of one matrix after the other, each at a multiple of ALIGNMENT
-    the table     JSON: {"key", "matrices": {name of the tensor: [format, place, bytes]}}
+    the table     JSON: {"key", "source": folder of the checkpoint, "matrices": {name of the tensor: [format, place, bytes]}}
 The key holds the checkpoint's fingerprint, the level, and what a small matrix becomes in tiles, which changes with their layout.
-The file is written under another name, by one process at a time, and gets its own when all of it is on the disk.
+The file is written under another name, by one process at a time, and gets its own when all of it is on the disk. After that, what
+nobody will use is removed: files of the same level of what lay in the checkpoint's folder before, unfinished ones of processes that are
+gone, and beyond KEPT files those that were used longest ago.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ import json
 import logging
 import mmap
 import os
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +36,9 @@ log = logging.getLogger(__name__)
 MAGIC = b"PLTILES1"
 HEAD = 4096
 ALIGNMENT = 1 << 12
+KEPT = 8
+"""Files of a folder that are kept."""
+FILE = re.compile(r"[0-9a-f]{24}-(\w+)\.(tiles|part)")
 Format: TypeAlias = list[int | str]
 """Of a matrix: outputs, inputs, type of its floats, bits and group size (both 0 when it is dense)."""
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -41,11 +47,12 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 class TileCache:
     """The tiles of one checkpoint in a folder, while it is being loaded. A context manager: what is missing is written at its end.
 
-    fingerprint: of the checkpoint. A file that is damaged or of something else is not used, and written again; an error of the
-    disk only costs the file. Both are warned of.
+    fingerprint, source: of the checkpoint, and its folder. A file that is damaged or of something else is not used, and written again;
+    an error of the disk only costs the file. Both are warned of.
     """
 
-    def __init__(self, folder: Path, fingerprint: str, run: Operations) -> None:
+    def __init__(self, folder: Path, fingerprint: str, source: Path, run: Operations) -> None:
+        self._source = str(source.resolve())
         self._key = f"{fingerprint}/{run.level}/{layout(run)}"
         self._path = folder / f"{fingerprint[:24]}-{run.level}.tiles"
         self._found: _Tiles | None = None
@@ -54,6 +61,7 @@ class TileCache:
     def __enter__(self) -> TileCache:
         try:
             self._found = _Tiles.open(self._path, self._key)
+            os.utime(self._path)  # used just now
         except FileNotFoundError:
             log.info("%s is not there yet", self._path)
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -70,7 +78,8 @@ class TileCache:
             return
         try:
             if kind is None and writer.matrices:
-                writer.finish(self._path, self._key)
+                writer.finish(self._path, {"key": self._key, "source": self._source, "matrices": writer.matrices})
+                tidy(self._path, self._source)
         except OSError as error:
             log.warning("%s cannot be written: %s", self._path, error)
         finally:
@@ -114,6 +123,54 @@ def layout(run: Operations) -> str:
     return digest.hexdigest()
 
 
+def tidy(path: Path, source: str) -> None:
+    """Remove what nobody will use from the folder of a file that has just been written for the checkpoint in `source`.
+
+    Other files are left alone. Whoever has mapped a file that is removed keeps it. Raises OSError.
+    """
+    level, others = path.name.rpartition("-")[2], []
+    for file in path.parent.iterdir():
+        if file == path or not FILE.fullmatch(file.name):
+            continue
+        if file.suffix == ".part":
+            _remove_unless_locked(file)
+        elif file.name.endswith(f"-{level}") and _source_of(file) == source:
+            log.info("%s is removed: its checkpoint has been replaced", file)
+            file.unlink(missing_ok=True)
+        else:
+            others.append((file.stat().st_mtime_ns, file))
+    for _, file in sorted(others, reverse=True)[KEPT - 1 :]:
+        log.info("%s is removed: %d others were used since", file, KEPT)
+        file.unlink(missing_ok=True)
+
+
+def _remove_unless_locked(part: Path) -> None:
+    with part.open("rb") as file, contextlib.suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        part.unlink(missing_ok=True)
+
+
+def _source_of(path: Path) -> str | None:
+    """The folder whose checkpoint a file was made of, None for a damaged file."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapping:
+            return str(read_table(mapping)[0].get("source"))
+    except ValueError:
+        return None
+
+
+def read_table(mapping: mmap.mmap) -> tuple[dict[str, Any], int]:
+    """The table of a file, and where it begins. Raises ValueError for a file that is damaged."""
+    if len(mapping) < HEAD:
+        raise ValueError("it is damaged, or no file of tiles")
+    magic, place, length, digest = struct.unpack_from("<8sQQ32s", mapping)
+    table = mapping[place : place + length]
+    if magic != MAGIC or place + length != len(mapping) or blake2b(table, digest_size=32).digest() != digest:
+        raise ValueError("it is damaged, or no file of tiles")
+    values: dict[str, Any] = json.loads(table)
+    return values, place
+
+
 @dataclass(frozen=True, slots=True)
 class _Tiles:
     """A file that was found and is whole."""
@@ -126,13 +183,7 @@ class _Tiles:
         """Raises ValueError, KeyError or TypeError for a file that is damaged or of something else, OSError."""
         with path.open("rb") as file:
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if len(mapping) < HEAD:
-            raise ValueError("it is damaged, or no file of tiles")
-        magic, place, length, digest = struct.unpack_from("<8sQQ32s", mapping)
-        table = mapping[place : place + length]
-        if magic != MAGIC or place + length != len(mapping) or blake2b(table, digest_size=32).digest() != digest:
-            raise ValueError("it is damaged, or no file of tiles")
-        values = json.loads(table)
+        values, place = read_table(mapping)
         if values["key"] != key:
             raise ValueError("it was made of another checkpoint, or by another version of pagelift")
         for name, (_, begin, size) in values["matrices"].items():
@@ -179,9 +230,9 @@ class _Writer:
         self.file.write(tiles.data)
         self.matrices[name] = form, place, tiles.nbytes
 
-    def finish(self, path: Path, key: str) -> None:
-        """Write the table and the head, and give the file its name when all is on the disk."""
-        table, place = json.dumps({"key": key, "matrices": self.matrices}).encode(), self.file.tell()
+    def finish(self, path: Path, values: Mapping[str, Any]) -> None:
+        """Write the table of these values and the head, and give the file its name when all is on the disk."""
+        table, place = json.dumps(values).encode(), self.file.tell()
         self.file.write(table)
         self.file.flush()
         os.fsync(self.file.fileno())
