@@ -22,8 +22,14 @@ namespace pagelift {
 PAGELIFT_DECLARE(portable)
 #if defined(PAGELIFT_HAS_avx2)
 PAGELIFT_DECLARE(avx2)
+#endif
+#if defined(PAGELIFT_HAS_avx512)
 PAGELIFT_DECLARE(avx512)
+#endif
+#if defined(PAGELIFT_HAS_avx512vnni)
 PAGELIFT_DECLARE(avx512vnni)
+#endif
+#if defined(PAGELIFT_HAS_amx)
 PAGELIFT_DECLARE(amx)
 #endif
 #if defined(PAGELIFT_HAS_neon)
@@ -37,11 +43,11 @@ struct Level {
   bool supported;
 };
 
-#if defined(PAGELIFT_HAS_avx2)
+#if defined(__x86_64__)
 
 // Whether this processor has AMX and the system lets this process use it. The system saves the large tile registers only for
 // processes that have asked for them; the answer holds for all threads and for forked children.
-bool has_amx() {
+[[maybe_unused]] bool has_amx() {
 #if defined(__linux__) && defined(SYS_arch_prctl)
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   unsigned a, b, c, d;
@@ -58,12 +64,21 @@ std::vector<Level> find_levels() {
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  const bool has_vnni = has_avx512 && __builtin_cpu_supports("avx512vnni");
-  return {{&portable::table, true},
-          {&avx2::table, has_avx2},
-          {&avx512::table, has_avx512},
-          {&avx512vnni::table, has_vnni},
-          {&amx::table, has_vnni && has_amx()}};
+  [[maybe_unused]] const bool has_vnni = has_avx512 && __builtin_cpu_supports("avx512vnni");
+  std::vector<Level> found = {{&portable::table, true}};
+#if defined(PAGELIFT_HAS_avx2)
+  found.push_back({&avx2::table, has_avx2});
+#endif
+#if defined(PAGELIFT_HAS_avx512)
+  found.push_back({&avx512::table, has_avx512});
+#endif
+#if defined(PAGELIFT_HAS_avx512vnni)
+  found.push_back({&avx512vnni::table, has_vnni});
+#endif
+#if defined(PAGELIFT_HAS_amx)
+  found.push_back({&amx::table, has_vnni && has_amx()});
+#endif
+  return found;
 }
 
 #elif defined(PAGELIFT_HAS_neon)

@@ -11,6 +11,7 @@ namespace pagelift {
 
 enum class Float { f32, f16, bf16 };
 enum class Number { int8, bf16, f32 };  // what matrix instructions multiply
+enum class Dense { none, f32, bf16 };   // what a level takes rows of x as to multiply them by dense tiles, if it has a kernel for that
 
 // A matrix (out, in) as it lies in a checkpoint. Dense: `values` are floats of `type`, bits is 0. Packed (MLX affine format):
 // `values` are little-endian bit streams of `bits` per weight, one stream per row; scales and offsets (out, in / group_size) of
@@ -56,9 +57,9 @@ struct TileJob {
 
 constexpr int64_t tile_scratch(int64_t rows) { return (rows + 31) / 16 * 256 + 8192; }
 
-constexpr int64_t kPanelTiles = 16;    // that are unpacked to bf16 together,
+constexpr int64_t kPanelTiles = 16;    // that meet all rows, unpacked to bf16 where they are packed,
 constexpr int64_t kPanelInputs = 512;  // for so many inputs: the weights stay in the second-level cache, a block of x in the first
-constexpr int64_t bf16_scratch(int64_t rows) { return (rows + 31) / 32 * kPanelTiles * 512 + kPanelTiles * 8 * kPanelInputs + 16; }
+constexpr int64_t dense_scratch(int64_t rows) { return (rows + 31) / 32 * kPanelTiles * 512 + kPanelTiles * 8 * kPanelInputs + 16; }
 
 constexpr int64_t kLinearBlock = 1024;  // weights of a row that are unpacked at a time; sums are rounded at these borders
 constexpr int64_t kLinearPanel = 32;    // at most so many weight rows are unpacked at a time
@@ -156,10 +157,10 @@ struct Kernels {
   void (*quantize_row)(const Matrix& matrix, const float* x, int64_t row, const RowCodes& y);
   // Tiles first to last - 1 of the job, packed, with x in 8 bits. scratch: tile_scratch(rows) floats.
   void (*linear_tiles)(const TileJob& job, int64_t first, int64_t last, float* scratch);
-  // The same with x in bf16, for tiles of all kinds. scratch: bf16_scratch(rows) floats.
-  void (*round_row)(const float* x, int64_t in, int64_t row, const RowCodes& y);
-  void (*linear_bf16)(const TileJob& job, int64_t first, int64_t last, float* scratch);
-  bool tiles_bf16;  // whether this level has linear_bf16
+  // The same for dense tiles, with x as `dense` says; with bf16 for packed tiles too. scratch: dense_scratch(rows) floats.
+  void (*dense_row)(const float* x, int64_t in, int64_t row, const RowCodes& y);
+  void (*linear_dense)(const TileJob& job, int64_t first, int64_t last, float* scratch);
+  Dense dense;
 
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n, float* y);

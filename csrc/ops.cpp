@@ -29,29 +29,29 @@ int64_t rows_at_a_time(const TileShape& shape) {
 
 // Rows of x in one form. numbers: which rows of the job they are.
 struct Part {
-  bool bf16;
+  bool dense;  // or in 8 bits
   std::vector<int64_t> numbers;
   RowCodes x;
 };
 
-// The rows of a job by the form that they get: bf16 for dense tiles and for rows of a prompt, else 8 bits. A row's form depends on
-// nothing but itself.
+// The rows of a job by the form that they get: that of dense tiles for these, and for rows of a prompt if it is bf16, else 8 bits. A
+// row's form depends on nothing but itself.
 class Parts {
  public:
   Parts(const Context& on, const LinearJob& job) : on_(on), job_(job), shape_(*job.matrix) {
     for (int64_t r = 0; r < job.rows; ++r)
-      rows_[job.matrix->bits == 0 || (on.kernels.tiles_bf16 && job.prompt && job.prompt[r])].push_back(r);
+      rows_[job.matrix->bits == 0 || (on.kernels.dense == Dense::bf16 && job.prompt && job.prompt[r])].push_back(r);
   }
 
   // The next rows that meet a tile of weights before the next tile comes; none at the end.
   std::vector<Part> next() {
     std::vector<Part> parts;
-    for (const bool bf16 : {false, true}) {
-      const int64_t count = std::min(bf16 ? kRowBlock : rows_at_a_time(shape_), (int64_t)rows_[bf16].size() - done_[bf16]);
+    for (const bool dense : {false, true}) {
+      const int64_t count = std::min(dense ? kRowBlock : rows_at_a_time(shape_), (int64_t)rows_[dense].size() - done_[dense]);
       if (count == 0) continue;
-      const auto first = rows_[bf16].begin() + done_[bf16];
-      parts.push_back({bf16, {first, first + count}, {}});
-      done_[bf16] += count;
+      const auto first = rows_[dense].begin() + done_[dense];
+      parts.push_back({dense, {first, first + count}, {}});
+      done_[dense] += count;
     }
     take_memory(parts);
     for (const Part& part : parts) fill(part);
@@ -60,14 +60,14 @@ class Parts {
 
  private:
   void take_memory(std::vector<Part>& parts) const {
-    const int64_t row_bytes[2] = {shape_.row_bytes + 8 * shape_.groups, bf16_row_bytes(job_.matrix->in)};
+    const int64_t row_bytes[2] = {shape_.row_bytes + 8 * shape_.groups, on_.kernels.dense == Dense::bf16 ? bf16_row_bytes(job_.matrix->in) : float_row_bytes(job_.matrix->in)};
     int64_t bytes = 64;
-    for (const Part& part : parts) bytes += rounded(part) * row_bytes[part.bf16];
+    for (const Part& part : parts) bytes += rounded(part) * row_bytes[part.dense];
     uint8_t* at = (uint8_t*)(((uintptr_t)scratch(bytes / 4, Use::operation) + 63) / 64 * 64);
     for (Part& part : parts) {
       float* scales = (float*)(at + rounded(part) * shape_.row_bytes);
-      part.x = {(int64_t)part.numbers.size(), at, part.bf16 ? nullptr : scales, part.bf16 ? nullptr : scales + rounded(part) * shape_.groups};
-      at += rounded(part) * row_bytes[part.bf16];
+      part.x = {(int64_t)part.numbers.size(), at, part.dense ? nullptr : scales, part.dense ? nullptr : scales + rounded(part) * shape_.groups};
+      at += rounded(part) * row_bytes[part.dense];
     }
   }
 
@@ -76,7 +76,7 @@ class Parts {
     on_.pool.run(part.x.rows, 1, in, [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
         const float* x = job_.x + part.numbers[r] * in;
-        part.bf16 ? on_.kernels.round_row(x, in, r, part.x) : on_.kernels.quantize_row(*job_.matrix, x, r, part.x);
+        part.dense ? on_.kernels.dense_row(x, in, r, part.x) : on_.kernels.quantize_row(*job_.matrix, x, r, part.x);
       }
     });
   }
@@ -98,8 +98,8 @@ void run_tiles(const Context& on, const LinearJob& job, const std::vector<Part>&
     for (int64_t at = first; at < last; at += kPanelTiles)
       for (const Part& part : parts) {
         const TileJob one{job.matrix, part.x, part.numbers.data(), chosen, job.bias, job.residual, job.y, stride};
-        const int64_t size = part.bf16 ? bf16_scratch(part.x.rows) : tile_scratch(part.x.rows);
-        (part.bf16 ? on.kernels.linear_bf16 : on.kernels.linear_tiles)(one, at, std::min(at + kPanelTiles, last), scratch(size));
+        const int64_t size = part.dense ? dense_scratch(part.x.rows) : tile_scratch(part.x.rows);
+        (part.dense ? on.kernels.linear_dense : on.kernels.linear_tiles)(one, at, std::min(at + kPanelTiles, last), scratch(size));
       }
   });
 }
@@ -147,7 +147,8 @@ bool same_form(const LinearJob& a, const LinearJob& b) {
 }  // namespace
 
 bool has_tiles(const Kernels& kernels, const Matrix& matrix) {
-  return matrix.bits > 0 || (kernels.tiles_bf16 && matrix.type != Float::f32);
+  if (matrix.bits > 0) return true;
+  return kernels.dense == Dense::bf16 ? matrix.type != Float::f32 : kernels.dense == Dense::f32 && matrix.type == Float::bf16;
 }
 
 Memory tile(const Context& on, const Matrix& matrix) {

@@ -22,12 +22,12 @@ struct Segment {
   bool draft;
 };
 
-// Whether linear layers gain by tiles: packed ones always, dense ones of 16 bits at levels with a matrix unit.
+// Whether linear layers gain by tiles: packed ones always, dense ones of 16 bits where the level has a kernel that keeps their values.
 bool has_tiles(const Kernels& kernels, const Matrix& matrix);
 // The weights of a matrix that has tiles in the layout of csrc/tiles.h.
 Memory tile(const Context& on, const Matrix& matrix);
-// Over tiles where the matrix has them: then x is rounded to bf16 for a dense matrix, and at levels with a matrix unit for rows of a
-// prompt too; else it is quantized to 8 bits per group. Without tiles x is taken as it is.
+// Over tiles where the matrix has them: then x is rounded to bf16 at levels with a matrix unit, for a dense matrix and for rows of a
+// prompt; at other levels dense tiles take x as it is; else it is quantized to 8 bits per group. Without tiles x is taken as it is.
 void linear(const Context& on, const LinearJob& job);
 // Several layers over the same rows: x of all jobs is one. It is quantized once for those that take it in the same form.
 void linears(const Context& on, const std::vector<LinearJob>& jobs);

@@ -47,13 +47,15 @@ struct TileShape {
 
 // Rows of x in blocks of 16, the last one smaller. A block of R rows in 8 bits: per chunk, `chunk` bytes of each row; per group, R
 // scales and R sums. x is about scale * code; a sum is scale * (the sum of a group's codes). In bf16: per 32 inputs, 64 bytes of each
-// row; inputs up to a multiple of 32 are 0.
+// row; inputs up to a multiple of 32 are 0. In float32: blocks of kFloatRows rows, per input one float of each row, zeros as in bf16.
 struct RowCodes {
   int64_t rows;
   uint8_t* codes;
   float *scales, *sums;  // in 8 bits only
 };
+constexpr int64_t kFloatRows = 5;  // whose sums fit the registers
 inline __attribute__((always_inline)) int64_t bf16_row_bytes(int64_t in) { return (in + kTileStep - 1) / kTileStep * kTileVector; }
+inline __attribute__((always_inline)) int64_t float_row_bytes(int64_t in) { return 2 * bf16_row_bytes(in); }
 inline __attribute__((always_inline)) int64_t block_rows(int64_t rows, int64_t block) {
   const int64_t left = rows - block * kTileRows;
   return left < kTileRows ? left : kTileRows;

@@ -158,18 +158,12 @@ class Panel {
 
 }  // namespace
 
-void linear_bf16(const TileJob& job, int64_t first, int64_t last, float* scratch) {
+void linear_dense(const TileJob& job, int64_t first, int64_t last, float* scratch) {
   const TileShape shape(*job.matrix);
   for (int64_t at = first; at < last; at += kPanelTiles) Panel(job, shape, at, least(kPanelTiles, last - at), scratch).run();
 }
 
-#else
-
-void linear_bf16(const TileJob&, int64_t, int64_t, float*) {}
-
-#endif
-
-void round_row(const float* x, int64_t in, int64_t row, const RowCodes& y) {
+void dense_row(const float* x, int64_t in, int64_t row, const RowCodes& y) {
   const int64_t block = row / kTileRows, rows = block_rows(y.rows, block), row_bytes = bf16_row_bytes(in);
   uint8_t* to = y.codes + block * kTileRows * row_bytes + row % kTileRows * kTileVector;
   for (int64_t k = 0; k < in; k += kTileStep, to += rows * kTileVector)
@@ -179,5 +173,7 @@ void round_row(const float* x, int64_t in, int64_t row, const RowCodes& y) {
       memcpy(to + 2 * i, &halves, sizeof halves);
     }
 }
+
+#endif
 
 }  // namespace pagelift::PAGELIFT_NAMESPACE

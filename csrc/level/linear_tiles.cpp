@@ -1,6 +1,7 @@
 // Linear layers over packed tiles (csrc/tiles.h) with rows of x in 8 bits: dot products of codes in integers, scaled and added per
 // group in float32. All kernels here give a row the same bits.
 #include "level/amx_tiles.h"
+#include "level/avx2_tiles.h"
 #include "level/codes.h"
 #include "level/finish.h"
 #include "level/level.h"
@@ -62,6 +63,9 @@ struct Rows {
 
 template <int Bits>
 void packed_tile(const TileJob& job, const TileShape& shape, const uint8_t* tile, float* scratch) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  avx2_packed_tile<Bits>(job, shape, tile, scratch);
+#else
   const int64_t blocks = (job.x.rows + kTileRows - 1) / kTileRows;
 #if defined(__AMX_INT8__)
   if (job.x.rows >= kAmxRows) return amx_packed_tile<Bits>(job, shape, tile, scratch);
@@ -71,6 +75,7 @@ void packed_tile(const TileJob& job, const TileShape& shape, const uint8_t* tile
       const int64_t count = least(kRows, block_rows(job.x.rows, b) - r);
       Rows<Bits>::kernels[count - 1](job, shape, tile, b, r, scratch + (b * kTileRows + r) * kTileColumns);
     }
+#endif
 }
 
 using PackedTile = void (*)(const TileJob&, const TileShape&, const uint8_t*, float*);

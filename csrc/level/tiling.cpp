@@ -162,6 +162,11 @@ typedef int8_t Bytes __attribute__((vector_size(W)));
 PAGELIFT_INLINE Bytes to_bytes(I v) {
 #if defined(__AVX512F__)
   return (Bytes)_mm512_cvtepi32_epi8((__m512i)v);
+#elif defined(__AVX2__)
+  // Both halves to their first four bytes, which are put together: g++ would take the conversion apart.
+  const __m256i first = _mm256_set1_epi32(0x0c080400), low = _mm256_shuffle_epi8((__m256i)v, first);
+  const int64_t bytes = _mm256_extract_epi64(_mm256_permutevar8x32_epi32(low, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4)), 0);
+  return load_as<Bytes>(&bytes);
 #else
   return __builtin_convertvector(v, Bytes);
 #endif
