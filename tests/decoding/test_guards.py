@@ -64,6 +64,29 @@ def test_rows_that_take_turns() -> None:
     assert 3 * 24 <= len(rows) <= 3 * 26
 
 
+NAMED = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "number"}}}}
+
+
+@pytest.mark.parametrize(
+    ("turn", "printed", "rows"),
+    [
+        ('{"a": "Red pen", "n": 1.5}, ', {"red": 1, "pen": 4}, 4),  # 1 time, 2 to spare, and the one that is too many
+        ('{"a": "Red pen", "n": 2}, ', {"red": 1, "pen": 4, "2": 6}, 9),
+        ('{"a": "Red pen", "n": 1}, {"a": "Ink", "n": 3}, ', {"red": 1, "pen": 1, "ink": 1}, 7),
+        ('{"a": "Red pen", "n": 1}, {"a": "Ink", "n": 3}, ', {"blue": 1}, 49),  # nothing of it is printed: nothing is known
+    ],
+)
+def test_rows_do_not_come_more_often_than_they_are_printed(turn: str, printed: dict[str, int], rows: int) -> None:
+    said = json.loads(answer(NAMED, "[" + turn * 100, GrammarLimits(printed=printed)))
+    assert rows <= len(said) <= rows + 2
+
+
+def test_the_same_row_as_often_as_it_is_printed_is_left_alone() -> None:
+    rows = [{"a": "Coffee", "n": 2.5}] * 9 + [{"a": "Tea", "n": 1}]
+    wanted = json.dumps(rows)
+    assert answer(NAMED, wanted, GrammarLimits(printed={"coffee": 9, "tea": 1})) == wanted
+
+
 def test_no_more_rows_than_the_document_can_have() -> None:
     wanted = "[" + "".join(f'{{"a": {i}}}, ' for i in range(100))
     assert len(json.loads(answer(ROWS, wanted, GrammarLimits(max_rows=40)))) == 40

@@ -6,13 +6,16 @@ twice in one object, and containers are not nested without end.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from pagelift.core import Json
+from pagelift.decoding.pages import bare
 from pagelift.decoding.scanning import Container, Position, advance
 from pagelift.decoding.style import GrammarLimits
 from pagelift.decoding.vocabulary import Vocabulary
@@ -23,6 +26,8 @@ LONGEST_PHRASE = 600
 LONGEST_CYCLE = 4
 """Rows of an array that repeat in turn."""
 _TO_QUOTE = re.compile(rb'((?:[^"\\]|\\.)*)"', re.DOTALL)
+SPARE_REPEATS = 2
+"""A value may stand in a row more often than on the page: a heading over several rows is said in each."""
 MIN_KEYS = 200
 """Keys that an object may have however small the document is."""
 
@@ -87,7 +92,17 @@ class Guard:
             most = max(limits.max_rows, MIN_KEYS) if container.is_object else limits.max_rows
             if container.commas + 1 >= most:
                 return True
+        if container.rows and self._said_too_often(container):
+            return True
         return cycles(container.recent, (2 if container.rows else 4) * limits.max_repeats)
+
+    def _said_too_often(self, container: Container) -> bool:
+        """Whether the last row has come more often than the pages print it."""
+        again = container.recent.count(container.recent[-1]) if container.recent else 0
+        if again <= 1 + SPARE_REPEATS or not self._limits.printed:
+            return False
+        most = times_printed(bytes(self._text[container.before : container.start - 1]), self._limits.printed)
+        return 0 < most < again - SPARE_REPEATS
 
     def narrow(self, ids: Ids, narrowing: Narrowing) -> Ids:
         """The allowed tokens that remain; all of them where none would."""
@@ -131,6 +146,25 @@ class Guard:
         after = advance(self._positions[-1], self._text + token, token)
         depth = len(after.stack)
         return depth > self._limits.max_depth or (depth == self._limits.max_depth and after.key and after.string >= 0)
+
+
+def times_printed(row: bytes, printed: Mapping[str, int]) -> int:
+    """How often a row may stand on pages: as often as the one of its values that is printed most. 0 if none of them is."""
+    try:
+        values = leaves(json.loads(row))
+    except ValueError:
+        return 0
+    words = ([bare(word) for word in str(value).split()] for value in values)
+    return max((min(printed.get(word, 0) for word in said) for said in words if said), default=0)
+
+
+def leaves(value: Json) -> Iterator[str | float]:
+    """The texts and numbers in a value."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from leaves(inner)
+    elif value is not None and not isinstance(value, bool):
+        yield value
 
 
 def _common(ids: Ids, some: Ids) -> Ids:

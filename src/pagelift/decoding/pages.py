@@ -35,7 +35,7 @@ class Pages:
         for word in self.words:
             self.starts.append(end)
             end += len(word) + 1
-        self.lowered = [_bare(word) for word in self.words]
+        self.lowered = [bare(word) for word in self.words]
         self._where: dict[str, list[int]] = {}
         self._numbers: dict[str, list[int]] = {}
         self._kinds: dict[int, str] = {}
@@ -164,7 +164,8 @@ def _unquoted(value: str) -> str:
         return value.strip('"')
 
 
-def _bare(word: str) -> str:
+def bare(word: str) -> str:
+    """A word without case and punctuation around it."""
     return word.casefold().strip(".,:;!?()[]{}\"'#*")
 
 

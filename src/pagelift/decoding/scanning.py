@@ -11,13 +11,15 @@ KEPT_ENTRIES = 256
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An open object or array. start: byte where the last entry begins. commas: entries before it. recent: their hashes.
+    """An open object or array. start: byte where the last entry begins. before: where the one before it does, with the comma after it.
+    commas: entries before the last. recent: their hashes.
 
     rows: whether there are containers among the entries. keys: those of an object, as JSON text without quotes.
     """
 
     is_object: bool
     start: int
+    before: int = 0
     commas: int = 0
     recent: tuple[int, ...] = ()
     rows: bool = False
@@ -100,7 +102,7 @@ class _Scan:
         elif sign == "," and self.stack:
             top = self.stack[-1]
             recent = () if top.is_object else (*top.recent, hash(bytes(self.text[top.start : self.at - 1]).strip()))[-KEPT_ENTRIES:]
-            self.stack[-1] = replace(top, start=self.at, commas=top.commas + 1, recent=recent)
+            self.stack[-1] = replace(top, start=self.at, before=top.start, commas=top.commas + 1, recent=recent)
             self.key = top.is_object
         elif sign == ":":
             self.key = False

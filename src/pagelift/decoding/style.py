@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pagelift.core import ConfigError, Json
 
@@ -59,7 +60,8 @@ class GrammarLimits:
     max_rows: entries of one array, and keys of one object without fixed properties (no more than words on the pages).
     max_characters: characters of one string (no more than on the pages). max_repeats: how often in a row the same phrase may
     come in a string before the grammar closes it; the same row of an array may come twice as often. max_depth: containers inside one
-    another.
+    another. printed: how often each word stands on the pages, as `pages.bare` gives it; a row that says what is printed may come
+    `guards.SPARE_REPEATS` times more often.
     A limit narrows the choice only where the grammar has another way on.
     """
 
@@ -67,6 +69,7 @@ class GrammarLimits:
     max_characters: int | None = None
     max_repeats: int = 12
     max_depth: int = 64
+    printed: Mapping[str, int] = field(default_factory=dict, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("max_rows", "max_characters", "max_repeats", "max_depth"):

@@ -6,12 +6,14 @@ import contextlib
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from pagelift.core import EngineError, ExtractionError, Json, PageliftError
 from pagelift.decoding import Grammar, GrammarLimits, JsonStyle, Sampling, compile_grammar
+from pagelift.decoding.pages import bare
 from pagelift.extract.fields import field_groups, restrict
 from pagelift.extract.prompts import extraction_prompt, part_notes
 from pagelift.extract.questions import Question, Reply, SeenPage
@@ -128,11 +130,13 @@ def question_text(question: Question, template: str | None) -> str:
 
 
 def answer_limits(pages: Sequence[SeenPage]) -> GrammarLimits:
-    """The most that pages can give: no more rows than words, no longer texts than all of them. None known of pages without words."""
+    """The most that pages can give: no more rows than words, no longer texts than all of them, the same row hardly more often than its
+    words. None known of pages without words."""
     words = [word.text for page in pages for word in page.content.words]
     if not words:
         return GrammarLimits()
-    return GrammarLimits(len(words) + SPARE_ROWS, sum(map(len, words)) + len(words) + SPARE_CHARACTERS)
+    printed = Counter(bare(part) for word in words for part in word.split())
+    return GrammarLimits(len(words) + SPARE_ROWS, sum(map(len, words)) + len(words) + SPARE_CHARACTERS, printed=printed)
 
 
 def _hints(question: Question) -> Iterator[str]:
