@@ -398,6 +398,14 @@ def test_random_weights_give_valid_results_with_evidence_for_everything(pdf: Cal
         json.dumps(result.to_dict())
 
 
+def test_a_row_that_a_model_says_without_end_comes_hardly_more_often_than_on_the_page(pdf: Callable[..., bytes]) -> None:
+    item = {"type": "object", "properties": {"item": {"type": "string"}, "price": {"type": "number"}}}
+    schema = {"type": "object", "properties": {"rows": {"type": "array", "items": item}}}
+    said = json.dumps({"rows": [{"item": "Red pen", "price": 1.5}] * 90})
+    result = Extractor(schema, VlmEngine(speaking(said))).extract(pdf(["Red pen 1.50", "Ink 2.50"]))
+    assert 1 < len(result.data["rows"]) <= 6
+
+
 def test_documents_in_several_threads_share_the_model(pdf: Callable[..., bytes]) -> None:
     extractor = Extractor(SCHEMA, VlmEngine(speaking(json.dumps(ANSWER))))
     document = pdf(LINES)
