@@ -13,9 +13,27 @@ from pagelift.models.pictures import PictureProcessor
 from pagelift.models.positions import prompt_positions
 from pagelift.models.prompt import PlacedPicture
 from pagelift.quantization.lockstep import Documents
+from pagelift.quantization.work import Kind, Unwatched, Work, together
 
 DOCUMENT = Path(__file__).parent.parent / "golden" / "document"
 PICTURE_AT, ANSWER = 4, 12
+
+
+class Watching(Unwatched):
+    """Adds up what it is told. left: after so many steps it raises InterruptedError."""
+
+    def __init__(self, left: int = -1) -> None:
+        self.left = left
+        self.told: dict[Kind, float] = {}
+
+    def advance(self, kind: Kind, amount: float) -> None:
+        self.told = together([self.told, {kind: amount}])
+        self.left -= 1
+        if self.left == 0:
+            raise InterruptedError
+
+    def skip(self, work: Work) -> None:
+        self.told = together([self.told, work])
 
 
 def forced(seed: int, pictured: bool = False) -> Forced:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made import DOCUMENT, documents, forced
+from made import DOCUMENT, Watching, documents, forced
 from test_quantization_stream import BACKEND, whole_logits
 
 from pagelift.backends.reference import unpack_matrix
@@ -27,6 +27,7 @@ from pagelift.quantization.lockstep import divergence, log_softmax
 from pagelift.quantization.picture import draw
 from pagelift.quantization.production import Production, Recipe
 from pagelift.quantization.stream import Source
+from pagelift.quantization.work import Kind, Unwatched, Work
 from pagelift.weights import Tokenizer, WeightReader, load_checkpoint
 from pagelift.weights.quant.allocations import random
 from pagelift.weights.quant.targets import PUBLISHED
@@ -48,17 +49,17 @@ def quick_documents() -> Iterator[None]:
         yield
 
 
-class Silent:
+class Silent(Unwatched):
     """No progress bar. deadly: a stage in which, after so many steps, the process gets the signal that nothing can catch."""
 
     def __init__(self, deadly: tuple[str, int] = ("", 0)) -> None:
         self.stages: list[str] = []
         self.deadly, self.left = deadly
 
-    def stage(self, name: str, work: float) -> None:  # noqa: ARG002
+    def stage(self, name: str, work: Work) -> None:  # noqa: ARG002
         self.stages.append(name)
 
-    def advance(self, work: float) -> None:  # noqa: ARG002
+    def advance(self, kind: Kind, amount: float) -> None:  # noqa: ARG002
         self.left -= self.stages[-1] == self.deadly
         if self.left == 0 and self.stages[-1] == self.deadly:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -82,11 +83,12 @@ def test_what_was_measured_is_what_was_written(tmp_path: Path) -> None:
     """The divergences on the way are those between the original and the files."""
     source, made = Source.open(DOCUMENT, BACKEND), documents()
     allocation = random(source.sizes, source.sizes.budget(5.0))
-    out = tmp_path / "out"
-    found = Production(source, Recipe(allocation), made, (out, tmp_path / "work"), lambda _: None).run()
+    out, watching = tmp_path / "out", Watching()
+    found = Production(source, Recipe(allocation), made, (out, tmp_path / "work"), watching).run()
     for document, tokens in zip(made.measured, found, strict=True):
         truth, other = (log_softmax(whole_logits(folder, document)) for folder in (DOCUMENT, out))
         assert np.allclose(divergence(truth, other), tokens, rtol=0.05, atol=1e-3)
+    assert watching.told == pytest.approx(Production(source, Recipe(allocation), made, (out, tmp_path / "work")).total_work())
 
 
 def test_size_and_files(best: tuple[Job, Result]) -> None:
@@ -168,24 +170,13 @@ def test_parts_that_are_there_are_not_made_again(tmp_path: Path) -> None:
     source, made = Source.open(DOCUMENT, BACKEND), documents()
     allocation = random(source.sizes, source.sizes.budget(4.6))
     whole, out = tmp_path / "whole", tmp_path / "out"
-    Production(source, Recipe(allocation), made, (whole, tmp_path / "w1"), lambda _: None).run()
-
-    class Stopped(Exception):
-        pass
-
-    for most in (5, 25, 60, 10_000):
-        left = most
-
-        def advance(_: float) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise Stopped
-
-        try:
-            Production(source, Recipe(allocation), made, (out, tmp_path / "w2"), advance).run()
-        except Stopped:
-            continue
+    Production(source, Recipe(allocation), made, (whole, tmp_path / "w1")).run()
+    for most in (15, 75, 60):
+        with pytest.raises(InterruptedError):
+            Production(source, Recipe(allocation), made, (out, tmp_path / "w2"), Watching(most)).run()
+    watching, last = Watching(), Production(source, Recipe(allocation), made, (out, tmp_path / "w2"))
+    Production(source, Recipe(allocation), made, (out, tmp_path / "w2"), watching).run()
+    assert watching.told == pytest.approx(last.total_work())
     assert contents(out) == contents(whole)
 
 

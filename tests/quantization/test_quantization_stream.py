@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made import DOCUMENT, documents, forced
+from made import DOCUMENT, Watching, documents, forced
 
 from pagelift.backends import Ragged, open_backend
 from pagelift.evals.forced import Forced
@@ -69,20 +69,15 @@ def test_versions_side_by_side(source: Source, tmp_path: Path) -> None:
     """Fewer bits are farther from the original; nothing changed is no divergence."""
     made = documents()
     variants = [Variant(base_allocation(source.sizes, bits), rounding) for bits, rounding in ((8, "nearest"), (4, "nearest"), (4, "gptq"))]
-    done = 0.0
-
-    def advance(work: float) -> None:
-        nonlocal done
-        done += work
-
-    lockstep = Lockstep(source, made, tmp_path, advance)
+    watching = Watching()
+    lockstep = Lockstep(source, made, tmp_path, watching)
     findings = lockstep.run([Variant({}), *variants])
     same, eight, four, compensated = findings.means()
     assert same < 1e-9
     assert eight < 0.2 * four
     assert eight < compensated
     assert [len(tokens) for tokens in findings.divergences[0]] == [int(document.values.sum()) for document in made.measured]
-    assert done == pytest.approx(lockstep.work_of([Variant({}), *variants]))
+    assert watching.told == pytest.approx(lockstep.work_of([Variant({}), *variants]))
     assert not list(tmp_path.glob("*.f32"))
 
 
@@ -99,23 +94,13 @@ def test_a_run_that_was_stopped_goes_on(source: Source, tmp_path: Path) -> None:
     made = Documents(documents().calibration[:2], (forced(11),))
     variants = [Variant(base_allocation(source.sizes, bits), "least_squares") for bits in (5, 3)]
     whole = Lockstep(source, made, tmp_path / "whole").run(variants, survey=True)
-    left, told = 0, 0.0
-
-    def advance(work: float) -> None:
-        nonlocal left, told
-        left -= 1
-        told += work
-        if left == 0:
-            raise InterruptedError
-
-    for steps in (4, 9, 14):
-        left = steps
+    for steps in (20, 25, 25):
         with pytest.raises(InterruptedError):
-            Lockstep(source, made, tmp_path / "out", advance).run(variants, survey=True)
-    told = 0.0
-    lockstep = Lockstep(source, made, tmp_path / "out", advance)
+            Lockstep(source, made, tmp_path / "out", Watching(steps)).run(variants, survey=True)
+    watching = Watching()
+    lockstep = Lockstep(source, made, tmp_path / "out", watching)
     found = lockstep.run(variants, survey=True)
-    assert told == pytest.approx(lockstep.work_of(variants))
+    assert watching.told == pytest.approx(lockstep.work_of(variants, survey=True))
     assert found.errors == whole.errors
     assert all(
         np.array_equal(a, b) for one, two in zip(found.divergences, whole.divergences, strict=True) for a, b in zip(one, two, strict=True)

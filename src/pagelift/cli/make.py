@@ -54,10 +54,11 @@ def quantize(  # noqa: PLR0913, PLR0917
         bool | None,
         typer.Option("--vision/--no-vision", help="Whether best may pack the vision tower too. Default: with --size-gb only."),
     ] = None,
-    documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the statistics.")] = 24,
-    sensitivity_documents: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents for the sensitivities.")] = 4,
-    held_out: Annotated[int, typer.Option(min=1, metavar="N", help="Generated documents to decide and to measure on in the end.")] = 8,
+    documents: Annotated[int, typer.Option(min=0, metavar="N", help="Generated documents for the statistics.")] = 24,
+    sensitivity_documents: Annotated[int, typer.Option(min=0, metavar="N", help="Generated documents for the sensitivities.")] = 4,
+    held_out: Annotated[int, typer.Option(min=0, metavar="N", help="Generated documents to decide and to measure on in the end.")] = 8,
     rounds: Annotated[int, typer.Option(min=0, metavar="N", help="Rounds of trying other allocations on held-out documents.")] = 0,
+    text: Annotated[int, typer.Option(min=1, metavar="N", help="Pieces of 256 tokens of text for the block scores of method oq.")] = 128,
     backend: Annotated[Backend, typer.Option(help="What runs the model; auto is cpu-exact.")] = Backend.auto,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the bits of every matrix.")] = None,
 ) -> None:
@@ -66,6 +67,6 @@ def quantize(  # noqa: PLR0913, PLR0917
     from pagelift.quantization.job import Effort, Job
     from pagelift.weights import find_model
 
-    effort = Effort(documents, sensitivity_documents, held_out, rounds)
+    effort = Effort(documents, sensitivity_documents, held_out, rounds, text)
     job = Job(find_model(model), out, target, size_gb, method.value, calibration, vision, effort, "" if Path(model).is_dir() else model)
     raise Done(command.run(job, backend.value, plot))

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from pagelift.backends import open_backend
 from pagelift.commands import ExitCode, say
 from pagelift.quantization.card import shell_command, write_card
 from pagelift.quantization.job import Job, finish, quantize
 from pagelift.quantization.picture import draw
+from pagelift.quantization.work import Forecast, Kind, Work, priced
 
 FIRST_ESTIMATE_S = 20.0
-"""After so many seconds of a stage, the time that it will take is told once; bars alone say nothing in a log file."""
+"""After so many seconds, the time that is left is told in a line of text, for bars alone say nothing in a log file."""
+PATIENCE_S = 300.0
+"""So long the first estimate waits until work of each kind was seen."""
+TOLD_AGAIN = 3
+"""It is told again when so many times as long has passed."""
 
 
 def run(job: Job, backend: str = "auto", plot: Path | None = None, arguments: Sequence[str] = ()) -> ExitCode:
@@ -46,14 +51,25 @@ def run(job: Job, backend: str = "auto", plot: Path | None = None, arguments: Se
 
 
 class StageBar:
-    """A progress bar with the time left for each stage, and once the time that a stage will take as a line of text."""
+    """A progress bar for each stage with the time that is left for it and for the whole job. Now and then both are told as a line of text.
 
-    def __init__(self) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    clock: the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
         self._bar = Progress(*columns, console=Console(stderr=True))
         self._task: TaskID | None = None
-        self._name, self._start, self._told = "", 0.0, True
-        self._total = self._done = 0.0
+        self._name = ""
+        self._clock, self._start = clock, clock()
+        self._forecast = Forecast(clock=clock)
+        self._next_s = FIRST_ESTIMATE_S
 
     def __enter__(self) -> StageBar:
         self._bar.start()
@@ -62,23 +78,36 @@ class StageBar:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._bar.stop()
 
-    def stage(self, name: str, work: float) -> None:
+    def begin(self, stages: Sequence[tuple[str, Work]]) -> None:
+        self._forecast = Forecast(stages, self._clock)
+
+    def stage(self, name: str, work: Work) -> None:
         if self._task is not None:
-            self._bar.update(self._task, completed=self._total)
-        self._task = self._bar.add_task(name, total=work)
-        self._name, self._start, self._told = name, time.perf_counter(), False
-        self._total, self._done = work, 0.0
+            self._bar.update(self._task, completed=self._bar.tasks[self._task].total, left="")
+        self._forecast.enter(name, work)
+        self._task = self._bar.add_task(name, total=priced(work), left="")
+        self._name = name
 
-    def advance(self, work: float) -> None:
-        self._done += work
-        if self._task is not None:
-            self._bar.advance(self._task, work)
-        spent = time.perf_counter() - self._start
-        if not self._told and spent > FIRST_ESTIMATE_S and self._done:
-            self._told = True
-            self._bar.console.print(f"{self._name}: about {_duration(spent * self._total / self._done)} in all")
+    def advance(self, kind: Kind, amount: float) -> None:
+        self._forecast.advance(kind, amount)
+        self._show({kind: amount})
+
+    def skip(self, work: Work) -> None:
+        self._forecast.skip(work)
+        self._show(work)
+
+    def _show(self, work: Work) -> None:
+        assert self._task is not None
+        stage, job = self._forecast.stage_left, self._forecast.job_left
+        left = f"{duration(stage)} left" + (f", {duration(job)} for the whole job" if job > stage else "")
+        self._bar.update(self._task, advance=priced(work), left=left)
+        spent = self._clock() - self._start
+        if spent > self._next_s and (self._forecast.is_founded or spent > PATIENCE_S):
+            self._next_s = TOLD_AGAIN * spent
+            self._bar.console.print(f"{self._name}: about {left}, after {duration(spent)}")
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Such as 40 s, 12 min, 3 h 5 min."""
     hours, rest = divmod(round(seconds), 3600)
     return f"{hours} h {rest // 60} min" if hours else f"{rest // 60} min" if rest >= 60 else f"{rest} s"

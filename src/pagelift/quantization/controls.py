@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from pagelift.backends import Backend
-from pagelift.quantization.job import Effort, Job, Progress, Result, documents_of, finish, make, quantize, work_folder
+from pagelift.quantization.job import Effort, Job, Result, documents_of, finish, make, quantize, work_folder
 from pagelift.quantization.production import Recipe
 from pagelift.quantization.stream import Source
+from pagelift.quantization.work import Progress
 from pagelift.weights.quant import allocations
 from pagelift.weights.quant.targets import target_of_size
 

@@ -7,8 +7,9 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pagelift.backends import Backend
 from pagelift.core.errors import ConfigError
@@ -17,17 +18,20 @@ from pagelift.evals.forced import Forced, Forcer
 from pagelift.quantization.calibration import generated, of_user, text_pieces
 from pagelift.quantization.lockstep import Documents, Findings, Lockstep, Variant
 from pagelift.quantization.production import Production, Recipe
-from pagelift.quantization.refinement import Search, refine
-from pagelift.quantization.scores import block_scores
+from pagelift.quantization.refinement import TRIED_BY_GROUP, Search, refine
+from pagelift.quantization.scores import block_scores, scores_work
 from pagelift.quantization.sensitivity import Group, coefficients, groups_of, moved, operating_point
 from pagelift.quantization.stream import Source
+from pagelift.quantization.work import Progress, together
 from pagelift.weights.quant import allocations
 from pagelift.weights.quant.formats import Allocation, Format
-from pagelift.weights.quant.targets import Target, check_size, parse_target, target_of_size
+from pagelift.weights.quant.targets import Target, base_allocation, check_size, parse_target, target_of_size
 
 Method = Literal["oq", "best"]
 WORK = ".quantize"
 """The folder within the output where work is kept until it is done."""
+SCORES, SENSITIVITIES, REFINEMENT, ROUNDING = "block scores", "sensitivities", "refinement", "rounding"
+"""The stages of a job."""
 PLAN = "plan.json"
 HELD_SEED, SENSITIVITY_SEED = 715, 716
 
@@ -44,8 +48,8 @@ class Effort:
     text: int = 128
 
     def __post_init__(self) -> None:
-        if min(self.calibration, self.sensitivity, self.held_out, self.text) < 1 or self.rounds < 0:
-            raise ConfigError(f"{self}: at least one document of each kind is needed")
+        if min(self.calibration, self.sensitivity, self.held_out, self.rounds) < 0 or self.text < 1:
+            raise ConfigError(f"{self}: documents and rounds are 0 or more, pieces of text 1 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +72,6 @@ class Job:
     def title(self) -> str:
         """What the source is called."""
         return self.name or self.source.resolve().name
-
-
-class Progress(Protocol):
-    """Told what is going on."""
-
-    def stage(self, name: str, work: float) -> None:
-        """A stage begins, which takes so much work, in parameters times tokens."""
-        ...
-
-    def advance(self, work: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +125,8 @@ def make(
     """Write the files of a recipe. context: the job, its documents if it needs any, and its work folder."""
     job, documents, work = context
     seen = Documents(documents.calibration, documents.held_out) if documents else Documents((), ())
-    production = Production(source, recipe, seen, (job.out, work), progress.advance)
-    progress.stage("rounding", production.total_work())
+    production = Production(source, recipe, seen, (job.out, work), progress)
+    progress.stage(ROUNDING, production.total_work())
     divergences = production.run()
     return Result(source, target, Plan(recipe.allocation, notes), source.sizes.nbytes(recipe.allocation), divergences)
 
@@ -152,22 +146,34 @@ class Sets:
 
 
 def documents_of(job: Job) -> Sets:
-    """Generated documents, and those of the user in turn."""
-    forcer, effort = Forcer(job.source), job.effort
-    mine = of_user(forcer, job.calibration) if job.calibration else ()
-    return Sets(
+    """Generated documents, and those of the user in turn. Raises ConfigError where there is none for something."""
+    return _documents(job.source, job.calibration, job.effort)
+
+
+@lru_cache(maxsize=1)  # the next size of the same model is measured on the same documents
+def _documents(source: Path, calibration: Path | None, effort: Effort) -> Sets:
+    forcer = Forcer(source)
+    mine = of_user(forcer, calibration) if calibration else ()
+    sets = Sets(
         generated(forcer, "train", effort.calibration) + mine[::2],
         generated(forcer, "train", effort.sensitivity, SENSITIVITY_SEED) + mine[3::4],
         generated(forcer, "validation", effort.held_out, HELD_SEED) + mine[1::4],
     )
+    if not (sets.calibration and sets.sensitivity and sets.held_out):
+        raise ConfigError(
+            "documents are needed for statistics, sensitivities and decisions: at least one generated one of each, or four of yours"
+        )
+    return sets
 
 
 def _plan_oq(source: Source, target: Target, context: tuple[Job, Path], progress: Progress) -> Plan:
     job, work = context
     texts = text_pieces(Forcer(job.source), job.effort.text)
-    blocks = [part for part in source.parts if part.block is not None or part.name == "embeddings"]
-    progress.stage("block scores", sum(source.size(part) for part in blocks) * sum(map(len, texts)))
-    scores = block_scores(source, texts, target.base_bits, work, progress.advance)
+    scoring = scores_work(source, texts, target.base_bits)
+    writing = Production(source, Recipe(base_allocation(source.sizes, target.base_bits), "nearest"), Documents((), ()), (job.out, work))
+    progress.begin([(SCORES, scoring), (ROUNDING, writing.total_work())])
+    progress.stage(SCORES, scoring)
+    scores = block_scores(source, texts, target.base_bits, work, progress)
     notes = [f"block scores: {', '.join(f'{block}: {score:.4g}' for block, score in scores.items())}"]
     return Plan(allocations.oq(source.sizes, scores, target), tuple(notes))
 
@@ -177,16 +183,20 @@ def _plan_best(source: Source, target: Target, context: tuple[Job, Sets, Path], 
     vision = job.size_gb is not None if job.vision is None else job.vision
     groups, base = groups_of(source.sizes, vision), operating_point(source.sizes, target.base_bits, vision)
     variants = [Variant(allocation, "least_squares") for allocation in (base, *(moved(group, base) for group in groups))]
-    lockstep = Lockstep(source, Documents(documents.calibration, documents.sensitivity), work, progress.advance)
-    progress.stage("sensitivities", lockstep.work_of(variants))
+    lockstep = Lockstep(source, Documents(documents.calibration, documents.sensitivity), work, progress)
+    held = Lockstep(source, Documents(documents.calibration, documents.held_out), work, progress)
+    surveying = lockstep.work_of(variants, survey=True)
+    refining = together([held.work_of([Variant(variant.allocation) for variant in variants])] * TRIED_BY_GROUP * job.effort.rounds)
+    writing = Production(source, Recipe(base), Documents(documents.calibration, documents.held_out), (job.out, work))
+    progress.begin([(SENSITIVITIES, surveying), (REFINEMENT, refining), (ROUNDING, writing.total_work())])
+    progress.stage(SENSITIVITIES, surveying)
     findings = lockstep.run(variants, survey=True)
     factors = coefficients(groups, base, findings)
     notes = _group_notes(groups, findings, factors)
     search = Search(source.sizes, groups, findings.errors, target.budget(source.sizes))
-    held = Lockstep(source, Documents(documents.calibration, documents.held_out), work, progress.advance)
 
     def measure(tried: Sequence[Variant]) -> Findings:
-        progress.stage(f"{len(tried)} allocations on held-out documents", held.work_of(tried))
+        progress.stage(REFINEMENT, held.work_of(tried))
         return held.run(tried)
 
     allocation, kept = refine(search, factors, measure, job.effort.rounds)

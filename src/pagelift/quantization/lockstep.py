@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,13 +21,14 @@ from pagelift.core.files import write_atomic
 from pagelift.evals.forced import Forced
 from pagelift.quantization.carry import Carried, CarryWriter
 from pagelift.quantization.moments import Moments
-from pagelift.quantization.rounding import Rounder, Rounding
+from pagelift.quantization.rounding import Choice, Rounder, choices_work, error_work
 from pagelift.quantization.stream import PartRunner, Source
+from pagelift.quantization.work import Kind, Progress, Rounding, Unwatched, together
 from pagelift.weights.quant.formats import Allocation, Format
 from pagelift.weights.quant.layout import Part
 
 Doubles = npt.NDArray[np.float64]
-Key = tuple[tuple[str, Format, Rounding], ...]
+Key = tuple[Choice, ...]
 KEPT = "lockstep.json"
 REFERENCE = 0
 """The state of the original."""
@@ -76,13 +78,13 @@ class Findings:
 
 
 class Lockstep:
-    """Runs variants over documents. work: a folder for activations. advance: told how much was done, in parameters times tokens."""
+    """Runs variants over documents. work: a folder for activations. progress: told what was done."""
 
-    def __init__(self, source: Source, documents: Documents, work: Path, advance: Callable[[float], None] = lambda _: None) -> None:
+    def __init__(self, source: Source, documents: Documents, work: Path, progress: Progress | None = None) -> None:
         self._source = source
         self._documents = documents
         self._work = work
-        self._advance = advance
+        self._progress = progress or Unwatched()
         self._calibrating = {id(document) for document in documents.calibration}
         self._shown = any(document.pictures for document in documents.all)
         work.mkdir(parents=True, exist_ok=True)
@@ -99,13 +101,14 @@ class Lockstep:
             children = self._children(part, variants, states)
             after = {child: self._rows(part, place, child) for child in children.values() if part.name != "head"}
             if place <= finished:
-                self._advance(self._part_work(part, children))
+                self._progress.skip(self._part_work(part, children, survey))
             else:
                 rounder = self._reference(part, self._moments(part), (before.get(REFERENCE), after.get(REFERENCE)))
                 if survey:
                     findings.errors |= {module.name: rounder.errors(module) for module in self._source.modules(part)}
                 if part.name == "head":
                     findings.divergences = self._compare(part, variants, (states, before, rounder), survey)
+                rounder.keep(_often([key for _, key in children]))
                 for (parent, key), child in children.items():
                     if child != REFERENCE and part.name != "head":
                         self._pass_on(part, self._swapped(key, rounder), before.get(parent), after[child])
@@ -119,23 +122,26 @@ class Lockstep:
         kept.path.unlink(missing_ok=True)
         return findings
 
-    def work_of(self, variants: Sequence[Variant]) -> float:
-        """What `run` will have told `advance` in the end."""
-        total, states = 0.0, [REFERENCE] * len(variants)
+    def work_of(self, variants: Sequence[Variant], survey: bool = False) -> dict[Kind, float]:
+        """What `run` will have told in the end."""
+        works, states = [], [REFERENCE] * len(variants)
         for _, part in self._walk():
             children = self._children(part, variants, states)
-            total += self._part_work(part, children)
+            works.append(self._part_work(part, children, survey))
             states = [children[states[k], variant.key(part)] for k, variant in enumerate(variants)]
-        return total
+        return together(works)
 
     def _walk(self) -> Iterator[tuple[int, Part]]:
         """The parts that are run, each with its place; without pictures, not the vision tower."""
         return ((place, part) for place, part in enumerate(self._source.parts) if part.name != "vision" or self._shown)
 
-    def _part_work(self, part: Part, children: Mapping[tuple[int, Key], int]) -> float:
-        measured, everything = (sum(map(len, documents)) for documents in (self._documents.measured, self._documents.all))
-        runs = sum(child != REFERENCE for child in children.values()) if part.name != "head" else 0
-        return self._source.size(part) * (everything + runs * measured)
+    def _part_work(self, part: Part, children: Mapping[tuple[int, Key], int], survey: bool) -> dict[Kind, float]:
+        source, runs = self._source, sum(child != REFERENCE for child in children.values()) if part.name != "head" else 0
+        every = source.loading(part) + source.running(part, self._documents.all, listening=True)
+        run = every + runs * (source.loading(part) + source.running(part, self._documents.measured))
+        errors = sum(map(error_work, source.modules(part))) if survey else 0.0
+        choices = {choice for _, key in children for choice in key}
+        return together([{"run": run, "errors": errors}, choices_work(source, part, choices, self._shown)])
 
     def _mark(self, variants: Sequence[Variant], survey: bool) -> str:
         """The same for runs of the same work."""
@@ -163,6 +169,7 @@ class Lockstep:
     def _reference(self, part: Part, moments: Moments, rows: tuple[Carried | None, Carried | None]) -> Rounder:
         """The original through a part, with notes of what its layers get. rows: before and after."""
         runner = PartRunner(self._source, part, {}, moments.listen)
+        self._progress.advance("run", self._source.loading(part))
         before, after = rows
         writer = CarryWriter(after) if after else None
         for k, document in enumerate(self._documents.all):
@@ -170,17 +177,18 @@ class Lockstep:
             found = runner.rows(document, before[k] if before else None)
             if writer:
                 writer.add(found)
-            self._advance(self._source.size(part) * len(document))
+            self._progress.advance("run", self._source.running(part, [document], listening=True))
         if writer:
             writer.finish()
-        return Rounder(self._source, moments)
+        return Rounder(self._source, moments, self._progress)
 
     def _pass_on(self, part: Part, swapped: Mapping[str, Matrix], before: Carried | None, after: Carried) -> None:
         """The measured documents through a quantized part."""
         runner, writer = PartRunner(self._source, part, swapped), CarryWriter(after)
+        self._progress.advance("run", self._source.loading(part))
         for k, document in enumerate(self._documents.measured):
             writer.add(runner.rows(document, before[k] if before else None))
-            self._advance(self._source.size(part) * len(document))
+            self._progress.advance("run", self._source.running(part, [document]))
         writer.finish()
 
     def _rows(self, part: Part, place: int, state: int) -> Carried:
@@ -205,6 +213,12 @@ class Lockstep:
                 parts = [divergence(right, log_softmax(values)) for right, values in zip(truths, logits, strict=True)]
                 found[number].append(np.concatenate(parts) if parts else np.empty(0))
         return found
+
+
+def _often(keys: Sequence[Key]) -> list[Choice]:
+    """Choices that occur in several keys, each once."""
+    counts = Counter(choice for key in dict.fromkeys(keys) for choice in key)
+    return [choice for choice, count in counts.items() if count > 1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ A part is done when its rows and then its file are there under their names; so w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,9 @@ from pagelift.evals.forced import Forced
 from pagelift.quantization.carry import Carried, CarryWriter
 from pagelift.quantization.lockstep import Documents, divergence, log_softmax
 from pagelift.quantization.moments import Moments
-from pagelift.quantization.rounding import Rounder, Rounding
+from pagelift.quantization.rounding import Choice, Rounder, choices_work
 from pagelift.quantization.stream import PartRunner, Source
+from pagelift.quantization.work import Kind, Progress, Rounding, Unwatched, together
 from pagelift.weights.quant.formats import Allocation
 from pagelift.weights.quant.layout import Part
 from pagelift.weights.quant.writer import ShardWriter
@@ -42,27 +43,28 @@ class Production:
     """Writes a checkpoint to `out`. work: a folder for what is carried from part to part; it must be the same one to go on.
 
     documents: those of calibration for the statistics; the measured ones go along through the original and the quantized model, so that
-    the divergence is known in the end. advance: told how much was done, in parameters times tokens.
+    the divergence is known in the end. progress: told what was done.
     """
 
     def __init__(
-        self, source: Source, recipe: Recipe, documents: Documents, folders: tuple[Path, Path], advance: Callable[[float], None]
+        self, source: Source, recipe: Recipe, documents: Documents, folders: tuple[Path, Path], progress: Progress | None = None
     ) -> None:
         self._source = source
         self._recipe = recipe
         self._documents = documents
         self._out, self._work = folders
-        self._advance = advance
+        self._progress = progress or Unwatched()
         self._writer = ShardWriter(source.checkpoint, source.parts, self._out)
         self._measures = recipe.rounding != "nearest" or bool(documents.measured)
         self._calibrating = {id(document) for document in documents.calibration}
+        self._shown = any(document.pictures for document in documents.calibration)
         self._work.mkdir(parents=True, exist_ok=True)
 
     def run(self) -> list[list[float]]:
         """Write what is not there yet. Returns the divergences of each measured document. Raises ConfigError."""
         for place, part in enumerate(self._source.parts):
             if self._writer.is_written(place):
-                self._advance(self._part_work(part))
+                self._progress.skip(self._part_work(part))
                 continue
             self._make(place, part)
             for which in ("original", "quantized"):
@@ -72,24 +74,31 @@ class Production:
         kept = self._work / DIVERGENCES
         return json.loads(kept.read_bytes()) if kept.is_file() else []
 
-    def total_work(self) -> float:
-        """What `run` will have told `advance` in the end."""
-        return sum(self._part_work(part) for part in self._source.parts)
+    def total_work(self) -> dict[Kind, float]:
+        """What `run` will have told in the end."""
+        return together(self._part_work(part) for part in self._source.parts)
 
-    def _part_work(self, part: Part) -> float:
-        measured, every = (sum(map(len, documents)) for documents in (self._documents.measured, self._documents.all))
-        calibration = every if self._recipe.rounding != "nearest" else 0
-        return self._source.size(part) * (1 + calibration + every + measured)
+    def _part_work(self, part: Part) -> dict[Kind, float]:
+        source, documents = self._source, self._documents
+        run = 0.0
+        if self._recipe.rounding != "nearest":
+            run += source.loading(part) + source.running(part, documents.calibration, listening=True)
+        if self._measures:
+            passed_on = documents.measured if part.name == "head" else self._chosen("quantized")
+            run += 2 * source.loading(part) + source.running(part, documents.measured) + source.running(part, passed_on)
+        return together([{"run": run}, choices_work(source, part, self._choices(part), self._shown)])
+
+    def _choices(self, part: Part) -> list[Choice]:
+        recipe = self._recipe
+        return [(name, recipe.allocation[name], recipe.rounding) for name in part.modules if name in recipe.allocation]
 
     def _make(self, place: int, part: Part) -> None:
         """One part: statistics, rounding, its rows, its file."""
         before = {which: self._rows(place - 1, which) if place else None for which in ("original", "quantized")}
-        rounder = Rounder(self._source, self._listen(part, before["quantized"]))
-        forms = {name: self._recipe.allocation[name] for name in part.modules if name in self._recipe.allocation}
-        packed: dict[str, Packed] = {name: rounder.packed(name, form, self._recipe.rounding) for name, form in forms.items()}
-        self._advance(self._source.size(part))
+        rounder, choices = Rounder(self._source, self._listen(part, before["quantized"]), self._progress), self._choices(part)
+        packed: dict[str, Packed] = {choice[0]: rounder.packed(*choice) for choice in choices}
         if self._measures:
-            swapped: dict[str, Matrix] = {name: rounder.matrix(name, form, self._recipe.rounding) for name, form in forms.items()}
+            swapped: dict[str, Matrix] = {choice[0]: rounder.matrix(*choice) for choice in choices}
             del rounder
             if part.name == "head":
                 self._compare(part, swapped, before)
@@ -104,17 +113,19 @@ class Production:
         moments = Moments(self._source.backend, wanted)
         if self._recipe.rounding != "nearest":
             runner = PartRunner(self._source, part, {}, moments.listen)
+            self._progress.advance("run", self._source.loading(part))
             for k, document in enumerate(self._documents.all):
                 if id(document) in self._calibrating:
                     runner.rows(document, before[k] if before else None)
-                self._advance(self._source.size(part) * len(document))
+                    self._progress.advance("run", self._source.running(part, [document], listening=True))
         return moments
 
     def _pass_on(self, place: int, runner: PartRunner, which: str, before: Carried | None) -> None:
-        writer = CarryWriter(self._rows(place, which))
+        part, writer = self._source.parts[place], CarryWriter(self._rows(place, which))
+        self._progress.advance("run", self._source.loading(part))
         for k, document in enumerate(self._chosen(which)):
             writer.add(runner.rows(document, before[k] if before else None))
-            self._advance(self._source.size(self._source.parts[place]) * len(document))
+            self._progress.advance("run", self._source.running(part, [document]))
         writer.finish()
 
     def _compare(self, part: Part, swapped: Mapping[str, Matrix], before: Mapping[str, Carried | None]) -> None:
@@ -122,6 +133,7 @@ class Production:
         if self._source.config.tied_embeddings and TIED in self._recipe.allocation:
             swapped = {**swapped, TIED: self._tied_matrix()}
         original, other = PartRunner(self._source, part, {}), PartRunner(self._source, part, swapped)
+        self._progress.advance("run", 2 * self._source.loading(part))
         assert before["original"] is not None
         assert before["quantized"] is not None
         found = []
@@ -130,9 +142,7 @@ class Production:
             values = other.logits(before["quantized"][k][document.asked])
             parts = [divergence(log_softmax(t), log_softmax(v)) for t, v in zip(truths, values, strict=True)]
             found.append(np.concatenate(parts).tolist() if parts else [])
-            self._advance(2 * self._source.size(part) * len(document))
-        for document in self._documents.all[len(found) :]:
-            self._advance(self._source.size(part) * len(document))
+            self._progress.advance("run", 2 * self._source.running(part, [document]))
         write_atomic(self._work / DIVERGENCES, json.dumps(found))
 
     def _tied_matrix(self) -> Matrix:

@@ -19,6 +19,8 @@ from pagelift.weights.quant.formats import Allocation, Format, Sizes
 
 CHANGE = 2.0
 """How much more or less sensitive a group is taken to be."""
+TRIED_BY_GROUP = 2
+"""Allocations that are tried for each group in a round, at most."""
 CERTAINTY = 1.0
 """A change must help by so many standard errors over documents."""
 

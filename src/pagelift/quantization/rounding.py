@@ -2,37 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Collection
+from typing import TypeAlias
 
 import numpy as np
 
-from pagelift.backends.tensors import Dense, Floats, FloatType, HostTensor, Matrix, Packed
+from pagelift.backends.tensors import Dense, FloatType, HostTensor, Matrix, Packed
 from pagelift.quantization.moments import Moments
 from pagelift.quantization.recording import LARGE
 from pagelift.quantization.stream import Source
+from pagelift.quantization.work import Kind, Progress, Rounding, Unwatched, factor_work, rounding_work, together
 from pagelift.weights.quant.affine import Rounded, joined, round_to_nearest
 from pagelift.weights.quant.formats import FORMATS, Format, Module
-from pagelift.weights.quant.gptq import compensation, output_error, round_with_compensation
+from pagelift.weights.quant.gptq import Compensation, compensation, output_error, round_with_compensation
+from pagelift.weights.quant.layout import Part
 from pagelift.weights.quant.least_squares import round_by_least_squares
 
-Rounding = Literal["nearest", "least_squares", "gptq"]
-ROUNDINGS: tuple[Rounding, ...] = ("nearest", "least_squares", "gptq")
-SAMPLED_ROWS = 128
+SAMPLED_ROWS, ROWS_UP_TO = 128, 4096
+"""Rows whose output error is computed for every format, and inputs up to which there are so many; of longer rows there are fewer."""
 CHUNK = 1 << 26
 """Weights that are rounded together; rows do not depend on each other."""
 
 
-class Rounder:
-    """Rounds matrices by the moments of their inputs. Modules without moments are rounded by least squares, all features alike."""
+Choice: TypeAlias = tuple[str, Format, Rounding]
+"""A module, and how it is rounded."""
 
-    def __init__(self, source: Source, moments: Moments) -> None:
+
+def sampled_rows(module: Module) -> int:
+    """How many rows of a module stand for all of them."""
+    return min(module.out_features, SAMPLED_ROWS * ROWS_UP_TO // max(ROWS_UP_TO, module.in_features))
+
+
+def error_work(module: Module) -> float:
+    """The output errors of a module in all formats, in multiply-adds."""
+    return float(len(FORMATS) * sampled_rows(module) * module.in_features**2)
+
+
+def choices_work(source: Source, part: Part, choices: Collection[Choice], shown: bool) -> dict[Kind, float]:
+    """Rounding matrices of a part, each once. shown: documents with pictures are run, so that the vision tower's inputs are known."""
+    heard = set() if part.name == "embeddings" or (part.name == "vision" and not shown) else set(part.modules)
+    works = [rounding_work(source.sizes.by_name[name], rounding, name in heard) for name, _, rounding in choices]
+    inputs = {source.sizes.by_name[name].in_features for name, _, rounding in choices if rounding == "gptq" and name in heard}
+    return together([*works, {"gptq": sum(map(factor_work, inputs))}])
+
+
+class Rounder:
+    """Rounds matrices by the moments of their inputs. Modules without moments are rounded by least squares, all features alike.
+
+    progress: told of what is rounded and what errors are computed.
+    """
+
+    def __init__(self, source: Source, moments: Moments, progress: Progress | None = None) -> None:
         self._source = source
         self._moments = moments
-        self._made: dict[tuple[str, Format, Rounding], Rounded] = {}
-        self._uppers: dict[str, Floats] = {}
+        self._progress = progress or Unwatched()
+        self._made: dict[Choice, Rounded] = {}
+        self._kept: dict[Choice, Matrix] = {}
+        self._compensations: dict[str, Compensation] = {}
+
+    def keep(self, choices: Collection[Choice]) -> None:
+        """Have the values of some matrices in memory until others are named: they are asked for again and again."""
+        self._kept = {choice: self.matrix(*choice) for choice in choices}
 
     def matrix(self, module: str, form: Format, rounding: Rounding) -> Matrix:
         """The values of a rounded matrix, as the original would hold them; of large ones, codes and grids."""
+        if (module, form, rounding) in self._kept:
+            return self._kept[module, form, rounding]
         if self._source.sizes.by_name[module].parameters > LARGE:
             return self.packed(module, form, rounding)
         return Dense(HostTensor(self.rounded(module, form, rounding).values(), "f32"))
@@ -53,7 +88,7 @@ class Rounder:
 
         Rounded to nearest, which is fast: the better ways lower the errors of all formats by similar shares.
         """
-        rows = np.linspace(0, module.out_features - 1, min(SAMPLED_ROWS, module.out_features)).astype(int)
+        rows = np.linspace(0, module.out_features - 1, sampled_rows(module)).astype(int)
         weight = self._source.weight(module.name, rows)
         moments = self._moments.of(module.name)
         result = {}
@@ -62,13 +97,16 @@ class Rounder:
                 values = round_to_nearest(weight, form, self._kind(module.name)).values()
                 error = float(np.square(weight - values).sum()) if moments is None else output_error(weight, values, moments)
                 result[form] = error * module.out_features / len(rows)
+        self._progress.advance("errors", error_work(module))
         return result
 
     def _round(self, module: str, form: Format, rounding: Rounding, kind: FloatType) -> Rounded:
         moments = self._moments.of(module)
         importance = None if moments is None else np.diag(moments)
-        if rounding == "gptq" and moments is not None and self._moments.key(module) not in self._uppers:
-            self._uppers[self._moments.key(module)] = compensation(moments)
+        if rounding == "gptq" and moments is not None and self._moments.key(module) not in self._compensations:
+            self._compensations[self._moments.key(module)] = compensation(moments)
+            known = any(len(other.costs) == len(moments) for key, other in self._compensations.items() if key != self._moments.key(module))
+            self._progress.advance("gptq", 0 if known else factor_work(len(moments)))
         parts = []
         shape = self._source.sizes.by_name[module]
         step = max(1, CHUNK // shape.in_features)
@@ -79,7 +117,9 @@ class Rounder:
             elif rounding == "least_squares" or moments is None:
                 parts.append(round_by_least_squares(weight, form, importance, kind))
             else:
-                parts.append(round_with_compensation(weight, form, self._uppers[self._moments.key(module)], kind))
+                parts.append(round_with_compensation(weight, form, self._compensations[self._moments.key(module)], kind))
+        for kind_of_work, amount in rounding_work(shape, rounding, moments is not None).items():
+            self._progress.advance(kind_of_work, amount)
         return joined(parts)
 
     def _kind(self, module: str) -> FloatType:

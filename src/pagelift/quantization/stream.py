@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -19,6 +19,7 @@ from pagelift.models.qwen3_5 import LayerBuilder, OutputHead, rotary_table, run_
 from pagelift.models.qwen3_5_vision import VisionTower
 from pagelift.quantization.carry import Carried
 from pagelift.quantization.recording import Listener, Listening, SwappingReader, unheard
+from pagelift.quantization.work import LOADING
 from pagelift.weights import Checkpoint, load_checkpoint
 from pagelift.weights.quant.formats import Module, Sizes
 from pagelift.weights.quant.layout import Part, parts_of
@@ -63,8 +64,29 @@ class Source:
             self.checkpoint.tensors[name].release()
 
     def size(self, part: Part) -> float:
-        """Numbers in all tensors of a part: what a token costs there."""
+        """Numbers in all tensors of a part."""
         return float(sum(self.checkpoint.tensors[name].array.size for name in part.names))
+
+    def loading(self, part: Part) -> float:
+        """Bringing a part into memory, in multiply-adds of running it."""
+        return LOADING * self.size(part) if part.name != "embeddings" else 0.0
+
+    def running(self, part: Part, documents: Iterable[Forced], listening: bool = False) -> float:
+        """Documents through a part, in multiply-adds. listening: for the second moments of its inputs, too.
+
+        The vision tower sees several patches for a token of a picture; rows of the embeddings are looked up; the head is for answers.
+        """
+        tokens = sum(self._tokens(part, document) for document in documents)
+        if part.name == "embeddings":
+            return float(tokens * self.config.text.hidden_size)
+        inputs = {module.in_features for module in self.modules(part)} if listening else set()
+        return tokens * (self.size(part) + sum(features**2 for features in inputs))
+
+    def _tokens(self, part: Part, document: Forced) -> int:
+        if part.name == "vision":
+            merged = self.config.vision.merge_size**2 if self.config.vision else 1
+            return merged * sum(placed.tokens for placed in document.pictures)
+        return len(document) - document.answer if part.name == "head" else len(document)
 
     def carried(self, path: Path, part: Part, documents: Sequence[Forced]) -> Carried:
         """Where the rows of documents after a part are kept."""

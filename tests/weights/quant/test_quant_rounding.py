@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pagelift.weights.quant.affine import round_to_nearest, rounded
 from pagelift.weights.quant.formats import Format
-from pagelift.weights.quant.gptq import compensation, factor_in_place, invert_in_place, output_error, round_with_compensation
+from pagelift.weights.quant.gptq import compensation, factor_in_place, output_error, round_with_compensation
 from pagelift.weights.quant.least_squares import round_by_least_squares
 
 FORMS = [Format(2, 32), Format(3, 64), Format(4, 128), Format(5, 64), Format(8, 64)]
@@ -60,10 +60,11 @@ def test_without_dependence_there_is_nothing_to_compensate() -> None:
 
 
 def test_each_column_is_compensated_once() -> None:
-    """The same as the definition, one column after the other over all that are behind it, without blocks."""
+    """The same as the definition by the inverse of the moments, one column after the other over all that are behind it, without blocks."""
     weight, x = case(5, 384)
-    form, upper = Format(3, 32), compensation(x.T @ x)
-    made = round_with_compensation(weight, form, upper)
+    form, moments = Format(3, 32), x.T @ x
+    made = round_with_compensation(weight, form, compensation(moments))
+    upper = np.linalg.cholesky(np.linalg.inv(damped(moments))).T
     scales, offsets = (np.repeat(part, form.group_size, axis=1) for part in (made.grid.scales, made.grid.offsets))
     left = weight.astype(np.float64)
     codes = np.empty(weight.shape, int)
@@ -74,15 +75,20 @@ def test_each_column_is_compensated_once() -> None:
     assert (codes == made.codes).mean() > 0.999  # the last bit of a sum may decide between two codes
 
 
-def test_upper_is_the_factor_of_the_inverse() -> None:
+def damped(moments: np.ndarray) -> np.ndarray:
+    """Moments (in, in) as compensation takes them, in double precision."""
+    diagonal = np.diag(moments).astype(np.float64)
+    mean = diagonal[diagonal > 0].mean()
+    return moments.astype(np.float64) + np.diag(np.where(diagonal > 0, 0, mean) + 0.01 * mean)
+
+
+def test_shares_and_costs_make_up_the_moments() -> None:
     _, x = case(7)
-    moments = (x.T @ x).astype(np.float64)
-    upper = compensation(moments.astype(np.float32)).astype(np.float64)
-    alive = np.flatnonzero(np.diag(moments) > 0)
-    damped = moments + 0.01 * np.diag(moments)[alive].mean() * np.eye(len(moments))
-    product = (upper.T @ upper)[np.ix_(alive, alive)] @ damped[np.ix_(alive, alive)]
-    assert np.abs(product - np.eye(len(alive))).max() < 1e-3
-    assert np.array_equal(upper, np.triu(upper))
+    moments = x.T @ x
+    made = compensation(moments)
+    assert np.array_equal(made.shares, np.triu(made.shares, 1))
+    factor = made.shares.astype(np.float64) + np.eye(len(moments))
+    assert np.allclose(factor * made.costs @ factor.T, damped(moments), atol=1e-4 * np.diag(moments).max())
 
 
 def test_moments_of_rank_one_and_of_nothing_are_borne() -> None:
@@ -94,15 +100,12 @@ def test_moments_of_rank_one_and_of_nothing_are_borne() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 63, 65, 511, 513, 1100])
-def test_factors_and_inverses_in_place(size: int) -> None:
+def test_factors_in_place(size: int) -> None:
     rng = np.random.default_rng(size)
     x = rng.standard_normal((size + 50, size))
     matrix = x.T @ x / size + np.eye(size)
     lower = matrix.copy()
     factor_in_place(lower)
     assert np.abs(lower @ lower.T - matrix).max() < 1e-9 * size
-    inverse = lower.copy()
-    invert_in_place(inverse)
-    assert np.abs(inverse @ lower - np.eye(size)).max() < 1e-9
     with pytest.raises(np.linalg.LinAlgError):
         factor_in_place(matrix - 100 * np.eye(size))

@@ -13,6 +13,8 @@ from pagelift.weights.quant.formats import Format
 
 Codes = npt.NDArray[np.uint8]
 SMALLEST_SCALE = np.float32(1e-7)
+PACKED_TOGETHER = 1 << 22
+"""Codes whose single bits are in memory at a time, a byte each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,12 @@ def grouped(weight: Floats, group_size: int) -> Floats:
 
 def pack_codes(codes: Codes, bits: int) -> npt.NDArray[np.uint32]:
     """Codes (rows, in) as words (rows, in * bits / 32): each row a little-endian bit stream."""
-    pieces = np.unpackbits(codes[:, :, None], axis=2, count=bits, bitorder="little")  # (rows, in, bits)
-    return np.packbits(pieces.reshape(len(codes), -1), axis=1, bitorder="little").view("<u4").astype(np.uint32, copy=False)
+    step = max(1, PACKED_TOGETHER // codes.shape[1])
+    words = np.empty((len(codes), codes.shape[1] * bits // 32), np.uint32)
+    for k in range(0, len(codes), step):
+        pieces = np.unpackbits(codes[k : k + step, :, None], axis=2, count=bits, bitorder="little")  # (rows, in, bits)
+        words[k : k + step] = np.packbits(pieces.reshape(len(pieces), -1), axis=1, bitorder="little").view("<u4")
+    return words
 
 
 def rounded(values: Floats, kind: FloatType) -> Floats:
