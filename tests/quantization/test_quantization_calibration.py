@@ -10,9 +10,11 @@ import pytest
 from made import DOCUMENT
 
 from pagelift.core.errors import ConfigError
-from pagelift.evals.forced import Forcer, answer_spans
+from pagelift.evals.forced import Forcer
+from pagelift.evals.spelling import PieceKind, answer_pieces
 from pagelift.evals.synthetic import make_sample
 from pagelift.quantization.calibration import generated, of_user, text_pieces
+from pagelift.quantization.job import Effort, Job, documents_of
 from pagelift.weights import Tokenizer
 
 SCHEMA = {"type": "object", "properties": {"number": {"type": "string"}, "total": {"type": "number"}}}
@@ -20,15 +22,16 @@ SCHEMA = {"type": "object", "properties": {"number": {"type": "string"}, "total"
 
 def test_answers_keep_printed_digits_and_know_their_values() -> None:
     sample = make_sample(3, "train", "invoice")
-    spans = list(answer_spans(sample.expected, sample.evidence))
-    text = "".join(span.text for span in spans)
+    pieces = list(answer_pieces(sample.expected, {pointer: place.raw for pointer, place in sample.evidence.items()}))
+    text = "".join(piece.text for piece in pieces)
+    scalars = [piece.text for piece in pieces if piece.kind == PieceKind.SCALAR]
     assert json.loads(text) == sample.expected
     assert ", " in text
     assert "\n" not in text
-    assert all(json.loads(span.text) is not ... for span in spans if span.value)
+    assert all(json.loads(scalar) is not ... for scalar in scalars)
     numbers = [value for value in sample.expected.values() if isinstance(value, float)]
-    assert all(span.text[0] not in "{}[]," for span in spans if span.value)
-    assert numbers == [] or any("." in span.text for span in spans if span.value)
+    assert all(scalar[0] not in "{}[]," for scalar in scalars)
+    assert numbers == [] or any("." in scalar for scalar in scalars)
 
 
 def test_documents_of_the_generator_have_answers_behind_their_prompts() -> None:
@@ -66,3 +69,8 @@ def test_documents_of_a_user(pdf: Callable[..., bytes], tmp_path: Path) -> None:
         of_user(forcer, tmp_path)
     with pytest.raises(ConfigError, match="no folder"):
         of_user(forcer, tmp_path / "nowhere")
+
+
+def test_no_documents_at_all_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="four of yours"):
+        documents_of(Job(DOCUMENT, tmp_path / "out", effort=Effort(0, 0, 0)))

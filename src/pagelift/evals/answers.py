@@ -6,8 +6,7 @@ where a number ends.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from pagelift.core import Json
 from pagelift.decoding import Constraint, Vocabulary
-from pagelift.evals.spelling import spelled
+from pagelift.evals.spelling import answer_pieces
 from pagelift.evidence.align import align
 from pagelift.evidence.places import PageIndex
 from pagelift.extract.answers import value_spans
@@ -63,7 +62,7 @@ def answer_text(truth: Json, schema: Schema, pages: Sequence[PageIndex], shown: 
         on = {pointer: place.page in shown for pointer, place in printed.items()}
         full = schema.conform(_on_pages(full, on, "")).data
         printed = align(full, [page for page in pages if page.number in shown])
-    text = "".join(_write(full, {pointer: place.raw for pointer, place in printed.items()}, ""))
+    text = "".join(piece.text for piece in answer_pieces(full, {pointer: place.raw for pointer, place in printed.items()}))
     unknown = frozenset(pointer for pointer in value_spans(text) if not _is_stated(truth, pointer))
     return AnswerText(text, unknown)
 
@@ -189,20 +188,3 @@ def _placed(on: Mapping[str, bool], pointer: str) -> bool:
     """Whether any part of a row is on the pages, or none is known to be elsewhere."""
     inside = [shown for own, shown in on.items() if own == pointer or own.startswith(pointer + "/")]
     return any(inside) or not inside
-
-
-def _write(value: Json, printed: Mapping[str, str], pointer: str) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield "{"
-        for index, (key, inner) in enumerate(value.items()):
-            yield (", " if index else "") + json.dumps(key, ensure_ascii=False) + ": "
-            yield from _write(inner, printed, join(pointer, key))
-        yield "}"
-    elif isinstance(value, list):
-        yield "["
-        for index, inner in enumerate(value):
-            yield ", " if index else ""
-            yield from _write(inner, printed, f"{pointer}/{index}")
-        yield "]"
-    else:
-        yield spelled(value, printed.get(pointer, ""))

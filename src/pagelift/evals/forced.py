@@ -5,11 +5,9 @@ The prompt is the one that the engine `vlm` makes of the document; the answer is
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +15,8 @@ import numpy.typing as npt
 from pagelift.core import Json
 from pagelift.documents import open_document
 from pagelift.evals.cases import Case
-from pagelift.evals.spelling import spelled
-from pagelift.evals.synthetic import Place, Sample
+from pagelift.evals.spelling import Piece, PieceKind, answer_pieces
+from pagelift.evals.synthetic import Sample
 from pagelift.extract.engines import ReadablePage
 from pagelift.extract.local import question_text
 from pagelift.extract.prompts import read_template
@@ -53,13 +51,6 @@ class Forced:
         return np.flatnonzero(self.values) - 1
 
 
-class Span(NamedTuple):
-    """A piece of an answer. value: it is a scalar."""
-
-    text: str
-    value: bool = False
-
-
 class Forcer:
     """Makes `Forced` documents for the checkpoint in a folder. Raises WeightsError, ConfigError."""
 
@@ -74,18 +65,23 @@ class Forcer:
     def sample(self, sample: Sample) -> Forced:
         """A generated document, read as any other; numbers keep the digits that are printed."""
         with open_document(sample.pdf, ocr="never") as document:
-            return self._forced(sample.id, tuple(document.pages()), sample.schema, answer_spans(sample.expected, sample.evidence))
+            return self._forced(
+                sample.id,
+                tuple(document.pages()),
+                sample.schema,
+                answer_pieces(sample.expected, {pointer: place.raw for pointer, place in sample.evidence.items()}),
+            )
 
     def case(self, case: Case) -> Forced:
         """A document of a folder."""
         schema = Schema.load(case.schema)
         with open_document(case.document) as document:
-            return self._forced(case.id, tuple(document.pages()), schema, answer_spans(schema.conform(case.truth()).data, {}))
+            return self._forced(case.id, tuple(document.pages()), schema, answer_pieces(schema.conform(case.truth()).data, {}))
 
     def document(self, path: Path, schema: Schema, answer: Json) -> Forced:
         """A document of a user. answer: what is taken for right."""
         with open_document(path) as document:
-            return self._forced(path.stem, tuple(document.pages()), schema, answer_spans(schema.conform(answer).data, {}))
+            return self._forced(path.stem, tuple(document.pages()), schema, answer_pieces(schema.conform(answer).data, {}))
 
     def text(self, identity: str, tokens: Sequence[int]) -> Forced:
         """Plain text without a question; no token is a value."""
@@ -95,21 +91,21 @@ class Forcer:
     def encode(self, text: str) -> list[int]:
         return self._tokenizer.encode(text)
 
-    def _forced(self, identity: str, pages: Sequence[ReadablePage], schema: Schema | dict[str, Json], spans: Iterator[Span]) -> Forced:
+    def _forced(self, identity: str, pages: Sequence[ReadablePage], schema: Schema | dict[str, Json], pieces: Iterator[Piece]) -> Forced:
         loaded = schema if isinstance(schema, Schema) else Schema.load(schema)
         seen = tuple(SeenPage(page) for page in pages)
         text = question_text(Question(loaded, seen), self._template)
         pictures = [page.picture() for page in seen] if self._processor else []
         prompt = self._prompts.build(user_turn(text, len(pictures)), pictures)
-        tokens, values = self._answer(list(spans))
+        tokens, values = self._answer(list(pieces))
         return _joined(identity, prompt, tokens, values)
 
-    def _answer(self, spans: Sequence[Span]) -> tuple[list[int], list[bool]]:
+    def _answer(self, pieces: Sequence[Piece]) -> tuple[list[int], list[bool]]:
         """Tokens of an answer and the end of the turn, and which of them overlap a scalar."""
-        encoded = self._tokenizer.engine.encode("".join(span.text for span in spans), add_special_tokens=False)
+        encoded = self._tokenizer.engine.encode("".join(piece.text for piece in pieces), add_special_tokens=False)
         inside: list[bool] = []
-        for span in spans:
-            inside += [span.value] * len(span.text)
+        for piece in pieces:
+            inside += [piece.kind == PieceKind.SCALAR] * len(piece.text)
         values = [any(inside[begin:end]) for begin, end in encoded.offsets]
         end = self._tokenizer.find("<|im_end|>")
         stop = min(self._tokenizer.stop_tokens) if end is None else end
@@ -121,21 +117,3 @@ def _joined(identity: str, prompt: Prompt, tokens: Sequence[int], values: Sequen
     ids = np.concatenate([prompt.tokens, np.array(tokens, np.int64)])
     mask = np.concatenate([np.zeros(len(prompt), bool), np.array(values, bool)])
     return Forced(identity, ids, positions, prompt.pictures, len(prompt), mask)
-
-
-def answer_spans(value: Json, places: Mapping[str, Place], pointer: str = "") -> Iterator[Span]:
-    """An answer on one line in the style of `JsonStyle()`, in pieces. places: where values are printed, by JSON Pointer."""
-    if isinstance(value, dict):
-        yield Span("{")
-        for index, (key, inner) in enumerate(value.items()):
-            yield Span((", " if index else "") + json.dumps(key, ensure_ascii=False) + ": ")
-            yield from answer_spans(inner, places, f"{pointer}/{key}")
-        yield Span("}")
-    elif isinstance(value, list):
-        yield Span("[")
-        for index, inner in enumerate(value):
-            yield Span(", " if index else "")
-            yield from answer_spans(inner, places, f"{pointer}/{index}")
-        yield Span("]")
-    else:
-        yield Span(spelled(value, places[pointer].raw if pointer in places else ""), True)
