@@ -199,7 +199,7 @@ class Deadly:
 
 
 def test_a_process_that_is_killed_is_an_error(models: Path, tmp_path: Path) -> None:
-    order = Order(str(models / "copy"), "auto", (Deadly(),), tmp_path)  # type: ignore[arg-type]
+    order = Order(str(models / "copy"), "auto", (Deadly(),), tmp_path, tmp_path)  # type: ignore[arg-type]
     with pytest.raises(EngineError, match="copy: the process that measured it was ended from outside"):
         comparison._measure_apart(order, "copy", None)
 

@@ -109,6 +109,7 @@ def test_the_cache_gives_the_same_results_and_pages(folder: Path, tmp_path: Path
     assert page.picture_words == page.picture_words == ()
     assert (tmp_path / "cache" / f"{page.entry.name}-pictures-1.json").read_text() == "[]"
     assert page.image(72).size == (400, 300)
+    assert page.native_dpi is page.native_dpi is None
 
 
 def test_several_processes_give_the_same_as_one(folder: Path) -> None:

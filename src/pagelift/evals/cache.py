@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _CONTENTS = TypeAdapter(list[PageContent])
 _WORDS = TypeAdapter(tuple[Word, ...])
+_DPI: TypeAdapter[float | None] = TypeAdapter(float | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,15 @@ class CachedPage:
     def _read_pictures(self) -> tuple[Word, ...]:
         with open_document(self.document) as document:
             return document.page(self.number).picture_words
+
+    @property
+    def native_dpi(self) -> float | None:
+        """As of a `documents.Page`, from the cache or else read now and stored."""
+        return _stored(self.entry.with_name(f"{self.entry.name}-dpi-{self.number}.json"), _DPI, self._read_dpi)
+
+    def _read_dpi(self) -> float | None:
+        with open_document(self.document) as document:
+            return document.page(self.number).native_dpi
 
     def image(self, dpi: float) -> Image:
         """As of a `documents.Page`; never stored."""

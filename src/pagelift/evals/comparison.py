@@ -109,7 +109,7 @@ def measure_all(entered: Sequence[Contender], material: Material, running: Runni
         key = _key(contender.model, task)
         folder = work / f"{_plain(contender.name)}-{key}"
         truths = index == 0 and not material.labelled
-        order = Order(contender.model, running.backend, material.cases, folder, truths, running.budget, running.traced)
+        order = Order(contender.model, running.backend, material.cases, folder, work / "pages", truths, running.budget, running.traced)
         _measure_apart(order, contender.name, running.progress)
         if truths:
             task = hashlib.sha256(f"{task} {key}".encode()).hexdigest()  # what the others are shown depends on the reference

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pagelift.core import Budget, Json, PageliftError
 from pagelift.core.files import write_atomic
-from pagelift.documents import open_document
+from pagelift.evals.cache import cached_pages
 from pagelift.evals.cases import Case
 from pagelift.evals.pace import measure_pace, peak_bytes
 from pagelift.evals.traces import Trace, keep_trace, no_trace, said
@@ -41,12 +41,14 @@ COUNTED = ("output_tokens", "forced_tokens", "passes", "prefill_passes", "prompt
 @dataclass(frozen=True, slots=True)
 class Order:
     """What one model is to do. backend: that reads the documents and is timed. traced: that is shown the true answers, the same if empty.
-    truths: the model writes its answers to where the cases expect true values, because there are none."""
+    pages: folder where the words of the documents are kept, for all models. truths: the model writes its answers to where the cases expect
+    true values, because there are none."""
 
     model: str
     backend: str
     cases: tuple[Case, ...]
     folder: Path
+    pages: Path
     truths: bool = False
     budget: Budget = field(default_factory=Budget)
     traced: str = ""
@@ -96,7 +98,7 @@ def measure(order: Order) -> None:
         tracer = Tracer(engine, order.budget)
         for index, case in enumerate(order.cases):
             if not entry(order.folder, index, ".npz").is_file():
-                keep_trace(entry(order.folder, index, ".npz"), _opened(case, tracer))
+                keep_trace(entry(order.folder, index, ".npz"), _opened(case, order.pages, tracer))
         engine.model.service.close()
     write_atomic(order.folder / "finished", "")
 
@@ -163,29 +165,27 @@ def _read(engine: VlmEngine, order: Order, case: Case, tracer: Tracer | None) ->
     start = time.perf_counter()
     data, error, counts, trace = None, "", {}, None
     try:
-        with open_document(case.document) as document:
-            pages = list(document.pages())
-            try:
-                extraction = extractor.extract_pages(pages, source=str(case.document))
-            except PageliftError as failure:
-                error = said(failure)
-            else:
-                data = extraction.data
-                counts = {name: extraction.metadata[name] for name in COUNTED if name in extraction.metadata}
-            seconds = time.perf_counter() - start
-            if order.truths and not error:
-                write_atomic(case.expected, json.dumps(data, ensure_ascii=False))
-            trace = tracer.trace(case, pages) if tracer else None
+        pages = cached_pages(case.document, order.pages)
+        try:
+            extraction = extractor.extract_pages(pages, source=str(case.document))
+        except PageliftError as failure:
+            error = said(failure)
+        else:
+            data = extraction.data
+            counts = {name: extraction.metadata[name] for name in COUNTED if name in extraction.metadata}
+        seconds = time.perf_counter() - start
+        if order.truths and not error:
+            write_atomic(case.expected, json.dumps(data, ensure_ascii=False))
+        trace = tracer.trace(case, pages) if tracer else None
     except PageliftError as failure:
         seconds, error = time.perf_counter() - start, said(failure)
         trace = no_trace(error) if tracer else None
     return Reading(case.id, data, error, round(seconds, 4), counts), trace
 
 
-def _opened(case: Case, tracer: Tracer) -> Trace:
-    """The trace of a document that is not open yet."""
+def _opened(case: Case, cache: Path, tracer: Tracer) -> Trace:
+    """The trace of a document whose pages are not known yet."""
     try:
-        with open_document(case.document) as document:
-            return tracer.trace(case, list(document.pages()))
+        return tracer.trace(case, cached_pages(case.document, cache))
     except PageliftError as failure:
         return no_trace(said(failure))

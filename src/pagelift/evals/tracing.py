@@ -9,11 +9,11 @@ import numpy as np
 
 from pagelift.backends import open_backend
 from pagelift.core import Budget, Json, PageliftError
-from pagelift.documents import Page
 from pagelift.evals.answers import TokenKind, answer_text, answer_tokens
 from pagelift.evals.cases import Case
 from pagelift.evals.hidden_rows import hidden_rows
 from pagelift.evals.traces import Trace, no_trace, said
+from pagelift.extract.engines import ReadablePage
 from pagelift.extract.plan import Plan, make_plan
 from pagelift.extract.questions import Question, SeenPage
 from pagelift.extract.vlm import VlmEngine
@@ -30,7 +30,7 @@ class Tracer:
         self._budget = budget
         self._backend = open_backend(engine.model.backend)
 
-    def trace(self, case: Case, pages: Sequence[Page]) -> Trace:
+    def trace(self, case: Case, pages: Sequence[ReadablePage]) -> Trace:
         """The true answers to every question that the document takes, one behind the other; nothing where one of them fails."""
         if not case.expected.is_file():
             return no_trace("there is no true answer")
