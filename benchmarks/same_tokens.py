@@ -1,8 +1,11 @@
 """Do pagelift, transformers and mlx-vlm choose the same tokens? Greedy answers to generated documents, in float32, without a grammar.
 
-    python benchmarks/same_tokens.py models/pagelift-nano --count 20 --peers PYTHON
+    python benchmarks/same_tokens.py models/pagelift-nano --count 20 --tokens 24 --peers PYTHON
 
-PYTHON has torch, transformers, mlx and mlx-vlm. All get the same tokens and patches of pictures. Prints one JSON object.
+PYTHON has torch, transformers, mlx and mlx-vlm. All get the same tokens and patches of pictures. Transformers reads no quantized
+checkpoints, so it is left out there. Prints one JSON object; where another one chooses differently, with both tokens and by how much (in
+logits) `cpu-exact` prefers its own. Goes on with the next one if one fails; what each chose is kept in the file
+--keep, so that the same command goes on.
 """
 
 from __future__ import annotations
@@ -12,44 +15,49 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pagelift.evals.forced import Forced
 
 BACKENDS = ("cpu-exact", "mlx", "cpu")
 PEERS = ("transformers", "mlx-vlm")
 
 
-def write_cases(folder: Path, count: int, seed: int, out: Path) -> list[list[int]]:
-    """Tokens, patches and grids of the prompts, for the peers; returns the answers that are true, for the length."""
+def prompts_of(folder: Path, count: int, seed: int) -> list[Forced]:
+    """Generated documents with their prompts."""
     from pagelift.evals.forced import Forcer
     from pagelift.evals.synthetic import make_samples
 
-    forcer, arrays, answers = Forcer(folder), {}, []
-    for number, sample in enumerate(islice(make_samples(seed, "test"), count)):
-        forced = forcer.sample(sample)
+    forcer = Forcer(folder)
+    return [forcer.sample(sample) for sample in islice(make_samples(seed, "test"), count)]
+
+
+def write_cases(prompts: Sequence[Forced], out: Path) -> None:
+    """Tokens, patches and grids of the prompts, for the peers."""
+    arrays = {}
+    for number, forced in enumerate(prompts):
         pictures = [placed.picture for placed in forced.pictures]
         arrays[f"tokens{number}"] = forced.tokens[: forced.answer]
         arrays[f"patches{number}"] = np.concatenate([picture.patches() for picture in pictures])
         arrays[f"grids{number}"] = np.array([[1, picture.grid.rows, picture.grid.columns] for picture in pictures])
-        answers.append(forced.tokens[forced.answer :].tolist())
     np.savez(out, **arrays)
-    return answers
 
 
-def ours(folder: Path, backend: str, count: int, seed: int, most: int) -> list[list[int]]:
+def ours(folder: Path, backend: str, prompts: Sequence[Forced], most: int) -> list[list[int]]:
     """Greedy tokens of a backend."""
     from pagelift.decoding import Sampling
-    from pagelift.evals.forced import Forcer
-    from pagelift.evals.synthetic import make_samples
     from pagelift.models.prompt import Prompt
     from pagelift.runtime import load_model
 
-    model, forcer, found = load_model(folder, backend), Forcer(folder), []
-    for sample in islice(make_samples(seed, "test"), count):
-        forced = forcer.sample(sample)
+    model, found = load_model(folder, backend), []
+    for forced in prompts:
         end = forced.answer
         prompt = Prompt(forced.tokens[:end], forced.positions[:, :end], int(forced.positions[0, end]), forced.pictures)
         generation = model.stream(prompt, Sampling(max_tokens=most))
@@ -57,6 +65,21 @@ def ours(folder: Path, backend: str, count: int, seed: int, most: int) -> list[l
             pass
         found.append([token.id for token in generation.tokens])
     return found
+
+
+def preference(folder: Path, forced: Forced, before: Sequence[int], tokens: tuple[int, int]) -> float:
+    """By how much `cpu-exact` prefers the first token to the second behind a prompt and some tokens, in logits."""
+    from pagelift.backends import Ragged, open_backend
+    from pagelift.models import PictureRows, Step, open_model
+    from pagelift.models.positions import text_positions
+
+    model, end = open_model(folder, open_backend("cpu-exact")), forced.answer
+    positions = np.concatenate([forced.positions[:, :end], text_positions(int(forced.positions[0, end]), len(before))], axis=1)
+    ids = np.concatenate([forced.tokens[:end], np.array(before, np.int64)])
+    pictures = tuple(PictureRows(p.start, model.encode(p.picture.patches(), [p.picture.grid])) for p in forced.pictures)
+    hidden = model.forward(Step(ids, positions, Ragged.of([(model.new_cache(), len(ids), False)]), pictures))
+    logits = model.logits(hidden, np.array([len(ids) - 1]))[0]
+    return float(logits[tokens[0]] - logits[tokens[1]])
 
 
 def transformers_tokens(folder: Path, cases: Any, count: int, most: int, stops: set[int]) -> list[list[int]]:
@@ -117,12 +140,42 @@ def stop_tokens(folder: Path) -> set[int]:
     return set(ids if isinstance(ids, list) else [ids])
 
 
+def theirs(given: argparse.Namespace, peer: str, prompts: Sequence[Forced]) -> list[list[int]] | None:
+    """Greedy tokens of another program in a process of its own, or None if it fails."""
+    with tempfile.TemporaryDirectory() as scratch:
+        cases = Path(scratch) / "cases.npz"
+        write_cases(prompts, cases)
+        command = [given.peers, __file__, str(given.model), "--peer", peer, "--cases", str(cases)]
+        command += ["--count", str(given.count), "--tokens", str(given.tokens)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.stderr.write(f"{peer} failed: {done.stderr[-2000:]}\n")
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def differences(folder: Path, prompts: Sequence[Forced], first: list[list[int]], other: list[list[int]]) -> list[dict[str, Any]]:
+    """Where two rows of answers part, document by document."""
+    found = []
+    for number, (one, two) in enumerate(zip(first, other, strict=True)):
+        if one != two:
+            at = next((k for k, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+            pair = [answer[at] if at < len(answer) else None for answer in (one, two)]
+            entry = {"document": number, "token": at, "chosen": pair}
+            if None not in pair:
+                entry["preferred by"] = preference(folder, prompts[number], one[:at], (one[at], two[at]))
+            found.append(entry)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare greedy tokens of pagelift, transformers and mlx-vlm.")
     parser.add_argument("model", type=Path)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=77)
     parser.add_argument("--tokens", type=int, default=200, help="longest answer")
+    parser.add_argument("--backends", nargs="*", choices=BACKENDS, default=list(BACKENDS), help="beside cpu-exact")
+    parser.add_argument("--keep", type=Path, help="a file for the answers, which are not asked for again; delete it for other weights")
     parser.add_argument("--peers", default="", help="a Python that has torch, transformers and mlx-vlm")
     parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
     parser.add_argument("--cases", type=Path, help=argparse.SUPPRESS)
@@ -132,23 +185,25 @@ def main() -> None:
         cases = np.load(given.cases)
         sys.stdout.write(json.dumps(run(given.model, cases, given.count, given.tokens, stop_tokens(given.model))) + "\n")
         return
-    stops, answers = stop_tokens(given.model), {}
-    for backend in BACKENDS:
-        answers[backend] = [_until(one, stops) for one in ours(given.model, backend, given.count, given.seed, given.tokens)]
-    with tempfile.TemporaryDirectory() as scratch:
-        cases = Path(scratch) / "cases.npz"
-        write_cases(given.model, given.count, given.seed, cases)
-        for peer in PEERS if given.peers else ():
-            command = [given.peers, __file__, str(given.model), "--peer", peer, "--cases", str(cases)]
-            command += ["--count", str(given.count), "--tokens", str(given.tokens)]
-            lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-            answers[peer] = json.loads(lines[-1])
+    stops, prompts = stop_tokens(given.model), prompts_of(given.model, given.count, given.seed)
+    answers: dict[str, list[list[int]]] = json.loads(given.keep.read_text()) if given.keep and given.keep.is_file() else {}
+    quantized = "quantization" in json.loads((given.model / "config.json").read_text())
+    asked = [*dict.fromkeys((BACKENDS[0], *given.backends)), *(PEERS[quantized:] if given.peers else ())]
+    for name in asked:
+        if name not in answers:
+            start = time.perf_counter()
+            found = ours(given.model, name, prompts, given.tokens) if name in BACKENDS else theirs(given, name, prompts)
+            if found is None:
+                continue
+            answers[name] = [_until(one, stops) for one in found]
+            sys.stderr.write(f"{name}: {time.perf_counter() - start:.0f} s\n")
+            if given.keep:
+                given.keep.write_text(json.dumps(answers))
     first = answers[BACKENDS[0]]
-    report = {name: sum(one == two for one, two in zip(first, others, strict=True)) for name, others in answers.items()}
-    lengths = sum(map(len, first))
-    sys.stdout.write(
-        json.dumps({"model": str(given.model), "documents": len(first), "tokens": lengths, f"equal to {BACKENDS[0]}": report}) + "\n"
-    )
+    same = {name: sum(one == two for one, two in zip(first, others, strict=True)) for name, others in answers.items()}
+    parted = {name: differences(given.model, prompts, first, others) for name, others in answers.items() if same[name] < len(first)}
+    report = {"model": str(given.model), "documents": len(first), "tokens": sum(map(len, first)), f"equal to {BACKENDS[0]}": same}
+    sys.stdout.write(json.dumps(report | {"different": parted}) + "\n")
 
 
 if __name__ == "__main__":
