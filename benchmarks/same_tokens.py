@@ -30,13 +30,14 @@ BACKENDS = ("cpu-exact", "mlx", "cpu")
 PEERS = ("transformers", "mlx-vlm")
 
 
-def prompts_of(folder: Path, count: int, seed: int) -> list[Forced]:
-    """Generated documents with their prompts."""
+def prompts_of(folder: Path, given: argparse.Namespace) -> list[Forced]:
+    """Generated documents with prompts that are not too long."""
     from pagelift.evals.forced import Forcer
     from pagelift.evals.synthetic import make_samples
 
     forcer = Forcer(folder)
-    return [forcer.sample(sample) for sample in islice(make_samples(seed, "test"), count)]
+    every = (forcer.sample(sample) for sample in make_samples(given.seed, "test"))
+    return list(islice((forced for forced in every if forced.answer <= given.longest), given.count))
 
 
 def write_cases(prompts: Sequence[Forced], out: Path) -> None:
@@ -175,6 +176,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=77)
     parser.add_argument("--tokens", type=int, default=200, help="longest answer")
     parser.add_argument("--backends", nargs="*", choices=BACKENDS, default=list(BACKENDS), help="beside cpu-exact")
+    parser.add_argument(
+        "--longest", type=int, default=100_000, help="longest prompt, in tokens; documents with longer ones are passed over"
+    )
     parser.add_argument("--keep", type=Path, help="a file for the answers, which are not asked for again; delete it for other weights")
     parser.add_argument("--peers", default="", help="a Python that has torch, transformers and mlx-vlm")
     parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
@@ -185,7 +189,7 @@ def main() -> None:
         cases = np.load(given.cases)
         sys.stdout.write(json.dumps(run(given.model, cases, given.count, given.tokens, stop_tokens(given.model))) + "\n")
         return
-    stops, prompts = stop_tokens(given.model), prompts_of(given.model, given.count, given.seed)
+    stops, prompts = stop_tokens(given.model), prompts_of(given.model, given)
     answers: dict[str, list[list[int]]] = json.loads(given.keep.read_text()) if given.keep and given.keep.is_file() else {}
     quantized = "quantization" in json.loads((given.model / "config.json").read_text())
     asked = [*dict.fromkeys((BACKENDS[0], *given.backends)), *(PEERS[quantized:] if given.peers else ())]

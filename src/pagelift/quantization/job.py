@@ -150,7 +150,12 @@ def documents_of(job: Job) -> Sets:
     return _documents(job.source, job.calibration, job.effort)
 
 
-@lru_cache(maxsize=1)  # the next size of the same model is measured on the same documents
+@lru_cache(maxsize=1)  # the next size of the same model is measured on the same text, and on the same documents
+def _texts(source: Path, count: int) -> tuple[Forced, ...]:
+    return text_pieces(Forcer(source), count)
+
+
+@lru_cache(maxsize=1)
 def _documents(source: Path, calibration: Path | None, effort: Effort) -> Sets:
     forcer = Forcer(source)
     mine = of_user(forcer, calibration) if calibration else ()
@@ -168,7 +173,7 @@ def _documents(source: Path, calibration: Path | None, effort: Effort) -> Sets:
 
 def _plan_oq(source: Source, target: Target, context: tuple[Job, Path], progress: Progress) -> Plan:
     job, work = context
-    texts = text_pieces(Forcer(job.source), job.effort.text)
+    texts = _texts(job.source, job.effort.text)
     scoring = scores_work(source, texts, target.base_bits)
     writing = Production(source, Recipe(base_allocation(source.sizes, target.base_bits), "nearest"), Documents((), ()), (job.out, work))
     progress.begin([(SCORES, scoring), (ROUNDING, writing.total_work())])

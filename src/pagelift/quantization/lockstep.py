@@ -24,7 +24,7 @@ from pagelift.quantization.moments import Moments
 from pagelift.quantization.rounding import Choice, Rounder, choices_work, error_work
 from pagelift.quantization.stream import PartRunner, Source
 from pagelift.quantization.work import Kind, Progress, Rounding, Unwatched, together
-from pagelift.weights.quant.formats import Allocation, Format
+from pagelift.weights.quant.formats import Allocation, Format, Module
 from pagelift.weights.quant.layout import Part
 
 Doubles = npt.NDArray[np.float64]
@@ -104,8 +104,7 @@ class Lockstep:
                 self._progress.skip(self._part_work(part, children, survey))
             else:
                 rounder = self._reference(part, self._moments(part), (before.get(REFERENCE), after.get(REFERENCE)))
-                if survey:
-                    findings.errors |= {module.name: rounder.errors(module) for module in self._source.modules(part)}
+                findings.errors |= {module.name: rounder.errors(module) for module in self._surveyed(part, children, survey)}
                 if part.name == "head":
                     findings.divergences = self._compare(part, variants, (states, before, rounder), survey)
                 rounder.keep(_often([key for _, key in children]))
@@ -139,9 +138,14 @@ class Lockstep:
         source, runs = self._source, sum(child != REFERENCE for child in children.values()) if part.name != "head" else 0
         every = source.loading(part) + source.running(part, self._documents.all, listening=True)
         run = every + runs * (source.loading(part) + source.running(part, self._documents.measured))
-        errors = sum(map(error_work, source.modules(part))) if survey else 0.0
+        errors = sum(map(error_work, self._surveyed(part, children, survey)))
         choices = {choice for _, key in children for choice in key}
         return together([{"run": run, "errors": errors}, choices_work(source, part, choices, self._shown)])
+
+    def _surveyed(self, part: Part, children: Mapping[tuple[int, Key], int], survey: bool) -> list[Module]:
+        """The modules whose errors are wanted: in a survey, all that some version packs."""
+        packed = {name for _, key in children for name, _, _ in key} if survey else set()
+        return [module for module in self._source.modules(part) if module.name in packed]
 
     def _mark(self, variants: Sequence[Variant], survey: bool) -> str:
         """The same for runs of the same work."""
