@@ -118,8 +118,8 @@ class Rounder:
                 parts.append(round_by_least_squares(weight, form, importance, kind))
             else:
                 parts.append(round_with_compensation(weight, form, self._compensations[self._moments.key(module)], kind))
-        for kind_of_work, amount in rounding_work(shape, rounding, moments is not None).items():
-            self._progress.advance(kind_of_work, amount)
+            for kind_of_work, amount in rounding_work(shape, rounding, moments is not None).items():
+                self._progress.advance(kind_of_work, amount * len(weight) / shape.out_features)
         return joined(parts)
 
     def _kind(self, module: str) -> FloatType:
