@@ -57,15 +57,16 @@ def processors() -> int:
 
 
 def limits() -> dict[str, float]:
-    """What `pagelift doctor` measures: bandwidth_gbs (reading memory, all cores), matmul_gflops (bfloat16 products, float32 where the
-    machine has no others) and int8_gops (0 without instructions for it). Through NumPy where our extension is not installed."""
+    """What `pagelift doctor` measures: bandwidth_gbs (reading memory, all cores), matmul_gflops (products of the type that prompts are
+    multiplied in: bfloat16, or 8 bits where there is no unit for that) and int8_gops. In float32 through NumPy where our extension
+    is not installed."""
     try:
         from pagelift.backends import cpu
     except ImportError:
         return {"bandwidth_gbs": numpy_bandwidth_gbs(), "matmul_gflops": numpy_matmul_gflops(), "int8_gops": 0.0}
     return {
         "bandwidth_gbs": cpu.measure_bandwidth_gbs(),
-        "matmul_gflops": cpu.measure_matmul_gflops("bf16") or cpu.measure_matmul_gflops("f32"),
+        "matmul_gflops": cpu.measure_matmul_gflops("bf16") or cpu.measure_matmul_gflops("int8"),
         "int8_gops": cpu.measure_matmul_gflops("int8"),
     }
 

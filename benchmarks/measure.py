@@ -31,7 +31,8 @@ FILL_ROWS = 2048
 @dataclass(frozen=True, slots=True)
 class Plan:
     """prompt: tokens of a prefill, 0 for none. batches: numbers of sequences to decode together after it. context: tokens that the
-    cache holds before decoding, filled beyond the prompt with random keys and values. page: encode a page first.
+    cache holds before decoding, filled beyond the prompt with random keys and values. page: encode a page first, through the first
+    page_blocks blocks of the vision tower, 0 for all.
 
     peer_prompt: the most tokens of a prefill of llama.cpp, whose speed does not grow beyond that and would take minutes.
     Everything is repeated up to `repeats` times, a step of decoding 3 to `steps` times, until decode_s seconds are spent on it.
@@ -41,6 +42,7 @@ class Plan:
     batches: tuple[int, ...] = (1,)
     context: int = 0
     page: bool = False
+    page_blocks: int = 0
     backend: str = "cpu"
     peer_prompt: int = 128
     step_tokens: int = STEP_TOKENS
@@ -58,6 +60,9 @@ class Bench:
         self.model: Model = open_model(folder, self.backend)
         self.load_s = time.perf_counter() - start
         self.plan = plan
+        if plan.page_blocks:
+            tower: Any = self.model
+            tower._vision._blocks = tower._vision._blocks[: plan.page_blocks]
         self.rng = np.random.default_rng(0)
 
     def step(self, parts: list[tuple[SequenceCache, int]], prompt: bool = False) -> np.ndarray:

@@ -214,6 +214,7 @@ def main() -> None:
     parser.add_argument("--wrap", default="", help="command to put before that of every measuring process")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench", help="for results and checkpoints")
     parser.add_argument("--keep", action="store_true", help="do not remove checkpoints")
+    parser.add_argument("--section", default="", help="name of the section in the documentation, for figures of another machine")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "benchmarks.md")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
@@ -228,7 +229,7 @@ def main() -> None:
     files = Files(options.folder, options.python, options.keep)
     setting = Setting(options.python, tuple(shlex.split(options.wrap)))
     run_cells(todo, results, files, setting, time.monotonic() + 60 * options.minutes)
-    speed_report.write(options.docs, list(results.rows.values()))
+    speed_report.write(options.docs, list(results.rows.values()), options.section)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""PyTorch (transformers) in bfloat16 with random weights of a checkpoint's shape. Run by `peers.py` with a Python that has both.
+"""PyTorch (transformers) with random weights of a checkpoint's shape, in bfloat16 where the processor has instructions for it, else in
+float32. Run by `peers.py` with a Python that has both.
 
 python benchmarks/peer_transformers.py FOLDER '{"page": true}'      the vision tower, one page
 python benchmarks/peer_transformers.py FOLDER '{"prompt": 512, ...}'  prefill and decoding of text
@@ -14,20 +15,22 @@ from typing import Any
 
 import torch
 import transformers
-from machine import Others, peak_bytes, processors
+from machine import Others, describe, peak_bytes, processors
 from transformers.models.qwen3_5 import modeling_qwen3_5 as qwen
 from transformers.models.qwen3_5.configuration_qwen3_5 import Qwen3_5TextConfig, Qwen3_5VisionConfig
 
 PAGE = (1088, 1408)
+TYPE = torch.bfloat16 if {"avx512_bf16", "amx_bf16", "bf16"} & set(describe()["features"]) else torch.float32
+"""Emulated, bfloat16 is many times slower than float32."""
 
 
 def random_model(kind: Any, config: Any) -> Any:
-    """A model in bfloat16 whose weights are small random numbers; drawing them properly would take minutes."""
+    """A model whose weights are small random numbers; drawing them properly would take minutes."""
     with torch.device("meta"):
         model = kind(config)
-    model = model.to(torch.bfloat16).to_empty(device="cpu").eval()
+    model = model.to(TYPE).to_empty(device="cpu").eval()
     generator = torch.Generator().manual_seed(0)
-    pool = (torch.rand(1 << 20, generator=generator) - 0.5).to(torch.bfloat16) * 0.05
+    pool = (torch.rand(1 << 20, generator=generator) - 0.5).to(TYPE) * 0.05
     with torch.no_grad():
         for part in (*model.parameters(), *model.buffers()):
             part.copy_(pool.repeat(part.numel() // len(pool) + 1)[: part.numel()].reshape(part.shape))
@@ -38,10 +41,11 @@ def page(values: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
     """Seconds of the vision tower for one page of the largest size."""
     config = Qwen3_5VisionConfig(**values["vision_config"])
     config._attn_implementation = "sdpa"
+    config.depth = plan["page_blocks"] or config.depth
     model = random_model(qwen.Qwen3_5VisionModel, config)
     columns, rows = (side // config.patch_size for side in PAGE)
     features = config.in_channels * config.temporal_patch_size * config.patch_size**2
-    patches, grid = torch.randn(rows * columns, features).to(torch.bfloat16), torch.tensor([[1, rows, columns]])
+    patches, grid = torch.randn(rows * columns, features).to(TYPE), torch.tensor([[1, rows, columns]])
     return {"page_s": timed(lambda: model(patches, grid_thw=grid), plan["repeats"], plan["decode_s"])}
 
 
@@ -75,7 +79,7 @@ def main() -> None:
     others = Others()
     with torch.inference_mode():
         result = page(values, plan) if plan["page"] else text(values, plan)
-    result |= {"version": f"transformers {transformers.__version__}, torch {torch.__version__}"}
+    result |= {"version": f"transformers {transformers.__version__}, torch {torch.__version__} in {str(TYPE).removeprefix('torch.')}"}
     sys.stdout.write(json.dumps(result | {"peak_bytes": peak_bytes(), "other_cores": others.cores()}) + "\n")
 
 

@@ -160,6 +160,7 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--batches", default="1", help="numbers of sequences, with commas; empty for none")
     parser.add_argument("--page", action="store_true", help="the vision tower on one page instead of text")
+    parser.add_argument("--page-blocks", type=int, default=0, metavar="N", help="only its first N blocks")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--wrap", default="", help="command to put before that of every process")
     options = parser.parse_args()
@@ -167,14 +168,14 @@ def main() -> None:
     batches = tuple(int(part) for part in options.batches.split(",") if part)
     plan = measure.Plan(prompt=options.prompt, batches=batches, page=options.page)
     if options.page:
-        plan = replace(plan, prompt=0, batches=())
+        plan = replace(plan, prompt=0, batches=(), page_blocks=options.page_blocks)
     setting = Setting(options.python, tuple(shlex.split(options.wrap)), options.rounds)
     files = chosen(options.checkpoint, options.gguf, options.only or list(PEERS), options.python)
     runs = compare(files, plan, setting)
     found = {name: speeds(run, plan) for name, run in runs.items()}
     result: dict[str, Any] = {
         "machine": describe() | run_limits(setting.wrap),
-        "plan": {"prompt": plan.prompt, "page": plan.page},
+        "plan": {"prompt": plan.prompt, "page": plan.page, "page_blocks": plan.page_blocks},
         "speeds": found,
     }
     result["times_as_fast"] = {name: ratios(found[OURS], theirs) for name, theirs in found.items() if name != OURS}

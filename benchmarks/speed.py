@@ -5,7 +5,8 @@
 prefill_tps            prompt tokens a second, in steps as the runner makes them
 decode_tps             tokens a second of all sequences of the batch together; a step computes every logit
 bandwidth_gbs          what the machine reads from memory, and
-matmul_gflops          what it multiplies in bfloat16 (int8_gops: in 8-bit integers), the better of before and after the run
+matmul_gflops          what it multiplies in bfloat16, or 8 bits without a unit for it, the better of before and after the run
+int8_gops              the same in 8 bits
 weight_bytes_per_token bytes of weights that one decoded token reads: the head whole, one row of the embeddings
 load_s                 until the model is ready, and first_pass_s: one token then, which touches all weights
 peak_gb                the most memory that the process of the model held, weights mapped from files included

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-BEGIN, END = "<!-- begin: written by `make bench` -->", "<!-- end: written by `make bench` -->"
 SHAPES = ("9b", "4b", "2b", "0.8b")
 WIDTHS = (4, 5, 6, 8, 16)
 PROMPTS = (512, 2048, 16_384)
@@ -16,15 +15,22 @@ OURS = "pagelift"
 Rows = Mapping[str, Mapping[str, Any]]
 
 
-def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Put the section between its markers, at the end of a file that has none."""
+def write(path: Path, rows: Sequence[Mapping[str, Any]], name: str = "") -> None:
+    """Put the section between its markers, at the end of a file that has none. name: of the section, for figures of several machines."""
+    begin, end = markers(name)
     old = path.read_text(encoding="utf-8") if path.exists() else ""
-    section = f"{BEGIN}\n\n{render({row['key']: row for row in rows})}\n\n{END}"
-    if BEGIN in old and END in old:
-        before, after = old.split(BEGIN)[0], old.split(END, 1)[1]
+    section = f"{begin}\n\n{render({row['key']: row for row in rows})}\n\n{end}"
+    if begin in old and end in old:
+        before, after = old.split(begin)[0], old.split(end, 1)[1]
         path.write_text(before + section + after, encoding="utf-8")
     else:
         path.write_text(f"{old.rstrip()}\n\n{section}\n".lstrip(), encoding="utf-8")
+
+
+def markers(name: str = "") -> tuple[str, str]:
+    """Before and behind the section of this name."""
+    by = f"written by `make bench`{name and ', ' + name}"
+    return f"<!-- begin: {by} -->", f"<!-- end: {by} -->"
 
 
 def render(rows: Rows) -> str:
@@ -45,9 +51,10 @@ def machine_line(rows: Rows) -> str:
     level = next((row["runs"][OURS]["level"] for row in rows.values()), None)
     busy = [run["other_cores"] or 0.0 for row in rows.values() for run in row["runs"].values()]
     features = ", ".join(machine["features"])
+    products = "bfloat16 products" if "amx_bf16" in machine["features"] else "products of 8 bits"
     return (
         f"{machine['processor']}, {machine['cores']} cores ({features}), {machine['memory_gb']} GB of memory, {machine['system']}; "
-        f"instruction set used: {level}. Measured beside the cells: reading {spread(bandwidth)} GB/s, bfloat16 products "
+        f"instruction set used: {level}. Measured beside the cells: reading {spread(bandwidth)} GB/s, {products} "
         f"{spread(speed)} GFLOP/s. Other processes took {statistics.median(busy):.2f} cores in the median, {max(busy):.2f} at worst."
     )
 

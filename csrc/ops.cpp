@@ -1,5 +1,7 @@
 #include "ops.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -21,10 +23,18 @@ void each_row(const Context& on, Rows rows, Body body) {
   });
 }
 
+// Half of the second-level cache, 1 MiB where the system does not tell its size.
+int64_t near_bytes() {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+  static const int64_t size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  if (size > 0) return size / 2;
+#endif
+  return 1 << 20;
+}
+
 // Rows of x that meet a tile of weights before the next tile comes: what fits the second-level cache beside the weights.
 int64_t rows_at_a_time(const TileShape& shape) {
-  constexpr int64_t kBytes = 1 << 20;
-  return std::clamp(kBytes / shape.row_bytes / kTileRows * kTileRows, 4 * kTileRows, 32 * kTileRows);
+  return std::clamp(near_bytes() / shape.row_bytes / kTileRows * kTileRows, 4 * kTileRows, 32 * kTileRows);
 }
 
 // Rows of x in one form. numbers: which rows of the job they are.

@@ -40,9 +40,9 @@ PAGELIFT_INLINE Two load_two(const uint16_t* tile, int64_t i) {
   return two;
 }
 
-// c (R, 16) = c + a (R, k) @ tile (k, 16); without c when `fresh`.
+// c (R, 16) = c + a (R, count * k) @ tiles, one (k, 16) after the other; without c when `fresh`.
 template <class T, int R>
-void multiply_add(const float* a, int64_t a_stride, int64_t k, const T* tile, float* c, int64_t c_stride, bool fresh) {
+void multiply_add(const float* a, int64_t a_stride, int64_t k, const T* const* tiles, int64_t count, float* c, int64_t c_stride, bool fresh) {
   F acc[R][V] = {};
   if (!fresh) {
 #pragma GCC unroll 8
@@ -50,16 +50,18 @@ void multiply_add(const float* a, int64_t a_stride, int64_t k, const T* tile, fl
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) acc[r][v] = load(c + r * c_stride + v * W);
   }
-  for (int64_t i = 0; i < k; i += 2) {
-    const Two two = load_two(tile, i);
+  for (int64_t t = 0; t < count; ++t, a += k)
+    for (int64_t i = 0; i < k; i += 2) {
+      const Two two = load_two(tiles[t], i);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r)
+      for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) {
-        acc[r][v] += a[r * a_stride + i] * two.even[v];
-        acc[r][v] += a[r * a_stride + i + 1] * two.odd[v];
-      }
-  }
+        for (int v = 0; v < V; ++v) acc[r][v] += a[r * a_stride + i] * two.even[v];
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) acc[r][v] += a[r * a_stride + i + 1] * two.odd[v];
+    }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
@@ -75,14 +77,14 @@ struct Product {
   bool fresh;
 
   template <int R>
-  void some(const T* tile, int64_t r) const {
-    multiply_add<T, R>(a + r * a_stride, a_stride, k, tile, c + r * c_stride, c_stride, fresh);
+  void some(const T* const* tiles, int64_t count, int64_t r) const {
+    multiply_add<T, R>(a + r * a_stride, a_stride, k, tiles, count, c + r * c_stride, c_stride, fresh);
   }
-  void with(const T* tile) const {
+  void with(const T* const* tiles, int64_t count) const {
     int64_t r = 0;
-    for (; r + kRows <= rows; r += kRows) some<kRows>(tile, r);
-    for (; r + 2 <= rows && kRows > 2; r += 2) some<2>(tile, r);
-    for (; r < rows; ++r) some<1>(tile, r);
+    for (; r + kRows <= rows; r += kRows) some<kRows>(tiles, count, r);
+    for (; r + 2 <= rows && kRows > 2; r += 2) some<2>(tiles, count, r);
+    for (; r < rows; ++r) some<1>(tiles, count, r);
   }
 };
 
@@ -91,23 +93,23 @@ struct Span {
   const uint8_t* keys[kSpan / kKeys];
   const uint8_t* values[kSpan / kKeys];
   const float *key_worth, *value_worth;  // of 8-bit codes, else nullptr
-  int64_t key_width, value_width;
+  int64_t dim, key_width, value_width;
 };
 
 template <class T>
 void span_scores(const Span& span, const float* q, int64_t rows, int64_t most, float* scores) {
   for (int64_t j = 0; j < most; j += 16) {
     const T* tile = (const T*)span.keys[j / kKeys] + j % kKeys * span.key_width;
-    Product<T>{q, span.key_width, rows, span.key_width, scores + j, kSpan, true}.with(tile);
+    Product<T>{q, span.key_width, rows, round_up(span.dim, 2), scores + j, kSpan, true}.with(&tile, 1);
   }
 }
 
 template <class T>
 void span_values(const Span& span, const float* weights, int64_t rows, int64_t most, float* sums) {
-  for (int64_t j = 0; j < most; j += 32) {
-    const T* tiles = (const T*)span.values[j / kKeys] + j % kKeys * span.value_width;
-    for (int64_t d = 0; d < span.value_width; d += 16)
-      Product<T>{weights + j, kSpan, rows, 32, sums + d, span.value_width, false}.with(tiles + d * 32);
+  for (int64_t d = 0; d < span.value_width; d += 16) {
+    const T* tiles[kSpan / 32];
+    for (int64_t j = 0; j < most; j += 32) tiles[j / 32] = (const T*)span.values[j / kKeys] + j % kKeys * span.value_width + d * 32;
+    Product<T>{weights, kSpan, rows, 32, sums + d, span.value_width, false}.with(tiles, (most + 31) / 32);
   }
 }
 
@@ -252,7 +254,7 @@ Span span_of(const Work& work, int64_t first, int64_t count) {
   const AttentionJob& job = work.job;
   const int64_t key_values = kKeys * work.keys, values = kKeys * work.values, size = kv_size(job.type);
   const bool codes = job.type == KvType::i8;
-  Span span{{}, {}, codes ? work.worth : nullptr, codes ? work.worth + kSpan : nullptr, work.keys, work.values};
+  Span span{{}, {}, codes ? work.worth : nullptr, codes ? work.worth + kSpan : nullptr, job.dim, work.keys, work.values};
   for (int64_t b = 0; b < count; ++b) {
     const uint8_t* block = job.blocks[first + b];
     span.keys[b] = block;

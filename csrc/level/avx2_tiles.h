@@ -10,7 +10,8 @@
 namespace pagelift::PAGELIFT_NAMESPACE {
 
 constexpr int kRegisterRows = 4;          // rows of x whose sums stay in registers
-constexpr int64_t kUnpackedInputs = 512;  // that more rows find unpacked in the first-level cache: 8 KiB, 16 of 8 bits
+constexpr int64_t kUnpackFrom = 9;        // from so many rows on, unpacking the codes once pays
+constexpr int64_t kInputs = 512;          // that meet all rows before the next ones do; unpacked 8 KiB, 16 of 8 bits
 
 // Codes of 8 bits are taken as two halves of 4 bits.
 template <int Bits>
@@ -128,10 +129,10 @@ void unpack_bytes(const TileShape& shape, const uint8_t* tile, int64_t count, ui
 template <int Bits>
 void avx2_packed_tile(const TileJob& job, const TileShape& shape, const uint8_t* tile, float* sums) {
   const int64_t all_rows = job.x.rows, blocks = (all_rows + kTileRows - 1) / kTileRows;
-  const bool unpack = all_rows > kRegisterRows;
+  const bool unpack = all_rows >= kUnpackFrom;
   uint8_t* unpacked = (uint8_t*)(((uintptr_t)(sums + blocks * kTileRows * kTileColumns) + 63) / 64 * 64);
   memset(sums, 0, all_rows * kTileColumns * sizeof(float));
-  const int64_t at_once = unpack ? kUnpackedInputs / shape.group : shape.groups;
+  const int64_t at_once = all_rows > kRegisterRows ? kInputs / shape.group : shape.groups;
   for (int64_t g = 0; g < shape.groups; g += at_once) {
     const int64_t count = least(at_once, shape.groups - g);
     if (unpack) unpack_bytes<Bits>(shape, tile + g * shape.group_bytes, count, unpacked);

@@ -42,7 +42,8 @@ def test_the_section_tells_shares_and_ratios(scripts, row: dict[str, Any]) -> No
 def test_only_the_section_between_the_markers_changes(scripts, row: dict[str, Any], tmp_path: Path) -> None:
     report = scripts("speed_report")
     path = tmp_path / "docs.md"
-    path.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    begin, end = report.markers()
+    path.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
     report.write(path, [row])
     text = path.read_text()
     assert text.startswith("before\n")
@@ -57,7 +58,21 @@ def test_a_file_without_markers_gets_the_section_at_its_end(scripts, tmp_path: P
     path = tmp_path / "docs.md"
     path.write_text("# Title\n")
     report.write(path, [])
-    assert path.read_text().startswith("# Title\n\n" + report.BEGIN)
+    assert path.read_text().startswith("# Title\n\n" + report.markers()[0])
+
+
+def test_figures_of_several_machines_have_sections_of_their_own(scripts, row: dict[str, Any], tmp_path: Path) -> None:
+    report = scripts("speed_report")
+    path = tmp_path / "docs.md"
+    report.write(path, [row])
+    first = path.read_text()
+    report.write(path, [row | {"limits": {"bandwidth_gbs": 50.0, "matmul_gflops": 1.0}}], "another")
+    report.write(path, [row | {"limits": {"bandwidth_gbs": 100.0, "matmul_gflops": 1.0}}], "another")
+    text = path.read_text()
+    assert text.startswith(first)
+    assert text.count(report.markers("another")[0]) == 1
+    assert "| 12 % |" in text
+    assert "| 25 % |" not in text
 
 
 def test_measured_cells_are_not_measured_again(scripts, row: dict[str, Any], tmp_path: Path) -> None:
