@@ -152,7 +152,8 @@ def theirs(given: argparse.Namespace, peer: str, prompts: Sequence[Forced]) -> l
     if done.returncode:
         sys.stderr.write(f"{peer} failed: {done.stderr[-2000:]}\n")
         return None
-    return json.loads(done.stdout.splitlines()[-1])
+    found: list[list[int]] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def differences(folder: Path, prompts: Sequence[Forced], first: list[list[int]], other: list[list[int]]) -> list[dict[str, Any]]:

@@ -101,6 +101,7 @@ def bench(  # noqa: PLR0913, PLR0917
         list[Path] | None, typer.Option("--data", metavar="DIR", help="Documents with true values, as for eval, too; may be repeated.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many documents per collection of those.")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="COLLECTION", help="Only this collection of those; may be repeated.")] = None,
     count: Annotated[int, typer.Option(min=2, metavar="N", help="Generated documents, of split test.")] = 60,
     seed: Annotated[int, typer.Option(min=0, max=9_999_999, metavar="S", help="Of the generated documents.")] = 0,
     target: Annotated[
@@ -143,5 +144,6 @@ def bench(  # noqa: PLR0913, PLR0917
         backend=backend.value,
         traced=divergence_backend.value if divergence_backend else "",
         max_tokens=max_tokens,
+        only=tuple(only or ()),
     )
     raise Done(command.run(asked, out, as_json))

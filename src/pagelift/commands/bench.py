@@ -34,7 +34,8 @@ ROWS = "rows.jsonl"
 @dataclass(frozen=True, slots=True)
 class Bench:
     """What to measure. folders: with true values, beside the generated documents. controls: uniform and random too, at the bytes of
-    each `best`. keep: the checkpoints that were made. work: where everything is kept that the same command goes on with."""
+    each `best`. keep: the checkpoints that were made. work: where everything is kept that the same command goes on with. only: these
+    collections of the folders."""
 
     model: str
     work: Path
@@ -50,6 +51,7 @@ class Bench:
     backend: str = "auto"
     traced: str = ""
     max_tokens: int | None = None
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def _materials(bench: Bench) -> dict[str, Material]:
         name = folder.resolve().name
         if name in found:
             raise ConfigError(f"two folders of documents are called {name}; give them different names")
-        found[name] = load_material(Documents(folder, limit=bench.limit), bench.work)
+        found[name] = load_material(Documents(folder, only=bench.only, limit=bench.limit), bench.work)
     return found
 
 
