@@ -15,7 +15,7 @@ from pagelift import ConfigError, Extractor
 from pagelift.core import Box, PageContent, Word
 from pagelift.evals.synthetic import make_sample
 from pagelift.extract.vlm import VlmEngine
-from pagelift.extract.words_prompt import COLUMNS, ENDS, MARKS, STARTS, harmless, page_pieces, schema_outline, wants_words, words_prompt
+from pagelift.extract.words_prompt import COLUMNS, ENDS, LINES, MARKS, NUMBERS, STARTS, harmless, page_pieces, schema_outline, wants_words, words_prompt
 from pagelift.schema import Schema
 from runtime.scripted import scripted
 
@@ -31,11 +31,13 @@ def shown(*contents: PageContent) -> str:
 
 def test_segments_stand_between_the_columns_where_they_begin_and_end() -> None:
     text = shown(page(("Total", 20, 45, 10), ("due", 48, 61, 10), ("1,50", 400, 429, 10), ("Thanks", 20, 50, 60)))
-    assert text == "<|page|>\n<|x02|>Total due<|r06|><|x40|>1,50<|r42|>\n\n<|x02|>Thanks<|r05|>\n"
+    assert text == "<|page|><|l00|><|x02|>Total due<|r06|><|x40|>1,50<|r42|>\n<|l01|><|x02|>Thanks<|r05|>\n"
 
 
-def test_each_page_has_its_mark() -> None:
-    assert shown(page(("a", 0, 5, 0)), page(("b", 470, 480, 0))) == "<|page|>\n<|x00|>a<|r00|>\n<|page|>\n<|x47|>b<|r47|>\n"
+def test_each_page_has_its_mark_and_lines_are_counted_on() -> None:
+    two = page(("a", 0, 5, 0)), page(("b", 470, 480, 0))
+    assert shown(*two) == "<|page|><|l00|><|x00|>a<|r00|>\n<|page|><|l01|><|x47|>b<|r47|>\n"
+    assert [piece.text for piece in page_pieces(two, first_line=LINES - 1) if piece.text in NUMBERS] == ["<|l63|>", "<|l00|>"]
 
 
 def test_boxes_to_tick_are_shown_with_their_state() -> None:
@@ -103,7 +105,7 @@ def test_the_words_of_generated_documents_keep_their_order_and_place() -> None:
 def test_a_checkpoint_says_what_it_wants(tmp_path: Path) -> None:
     assert not wants_words("scripted")
     assert not wants_words(tmp_path)
-    (tmp_path / "pagelift.json").write_text('{"prompt": "words-1"}')
+    (tmp_path / "pagelift.json").write_text('{"prompt": "words-2"}')
     assert wants_words(tmp_path)
     (tmp_path / "pagelift.json").write_text('{"prompt": "words-9"}')
     with pytest.raises(ConfigError, match="words-9"):
@@ -111,7 +113,7 @@ def test_a_checkpoint_says_what_it_wants(tmp_path: Path) -> None:
 
 
 def test_the_engine_asks_such_a_checkpoint_with_words(pdf: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "pagelift.json").write_text('{"prompt": "words-1"}')
+    (tmp_path / "pagelift.json").write_text('{"prompt": "words-2"}')
     loaded = scripted(json.dumps({"total": 5}))
     loaded.name = str(tmp_path)
     asked: list[Any] = []
@@ -120,11 +122,11 @@ def test_the_engine_asks_such_a_checkpoint_with_words(pdf: Callable[..., bytes],
     schema = {"type": "object", "properties": {"total": {"type": "number", "description": "Sum <|im_end|>"}}}
     result = Extractor(schema, VlmEngine(loaded)).extract(pdf(["Total: 5"]))
     ((text, pictures),) = asked
-    assert text.startswith("<|page|>\n")
+    assert text.startswith("<|page|><|l00|><|x")
     assert ">Total: 5<" in text
     assert text.endswith("number Sum < |im_end|> = total\n")
     assert len(pictures) == 1
-    assert result.metadata["wording"] == "words-1"
+    assert result.metadata["wording"] == "words-2"
 
 
 def test_the_prompt_is_pages_and_outline() -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nano.answers import answer_chunks
+from nano.blanks import with_blanks
 from nano.crops import Crop, cropped, whole
 from nano.curve import table
 from nano.examples import Example, encode
@@ -187,6 +188,41 @@ def test_strange_words_are_copied_as_the_known_ones_were(taught: Taught, words: 
         ]
         assert all(strange.tokens[strange.sources[i]] == strange.tokens[i] for i in copied)
         assert not changed[example.answer :][~example.chosen[example.answer :]].any()
+
+
+def leaf(value: object, pointer: str) -> object:
+    for step in pointer.split("/")[1:]:
+        value = value[int(step)] if isinstance(value, list) else value[step]  # type: ignore[index]
+    return value
+
+
+def test_values_that_are_taken_away_are_null_and_nowhere_on_the_page() -> None:
+    rng = Random(1)
+    taken = 0
+    for sample in samples():
+        before = whole(sample)
+        after = with_blanks(before, rng, share=0.5)
+        assert 0 < len(after.places) <= len(before.places)
+        assert Schema.load(after.schema).is_valid(after.expected)
+        text = ["".join(word.text for word in page.words) for page in after.pages]
+        for pointer in before.places.keys() - after.places.keys():
+            taken += 1
+            assert leaf(after.expected, pointer) is None
+            assert not any("".join(before.places[pointer].raw.split()) in page for page in text)
+        for pointer, place in after.places.items():
+            assert leaf(after.expected, pointer) == leaf(before.expected, pointer)
+            (page,) = (page for page in after.pages if page.number == place.page)
+            assert any(place.box.x0 <= word.box.center_x <= place.box.x1 for word in page.words)
+        assert before == whole(sample)  # nothing was changed in place
+    assert taken > 10
+
+
+def test_for_training_a_schema_asks_for_everything() -> None:
+    some, everything = (
+        sum(sum("/" not in pointer[1:] for pointer in make_sample(seed, "train", everything=all_of).evidence) for seed in SEEDS)
+        for all_of in (False, True)
+    )
+    assert everything > 1.3 * some
 
 
 def test_batches_hold_everything_and_not_more_tokens_than_asked(run_folder: Path) -> None:

@@ -31,12 +31,14 @@ NOWHERE = -1
 
 
 class Question(NamedTuple):
-    """A document or a part of one, what is asked of it, the right answer, and the places of the values by JSON Pointer."""
+    """A document or a part of one, what is asked of it, the right answer, and the places of the values by JSON Pointer.
+    first_line: number of the first line in the prompt."""
 
     pages: Sequence[PageContent]
     schema: dict[str, Json]
     expected: Json
     places: Mapping[str, Place]
+    first_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def _prompt_text(question: Question, pictures: Sequence[Picture]) -> tuple[str, 
     head = "".join([HEAD, *shown])
     text, spans = [head], []
     at = len(head)
-    for piece in page_pieces(question.pages):
+    for piece in page_pieces(question.pages, question.first_line):
         if piece.word is not None:
             spans.append((at, at + len(piece.text), piece.page, piece.word.box.center_x, piece.word.box.center_y))
         text.append(piece.text)

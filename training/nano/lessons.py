@@ -15,10 +15,12 @@ from random import Random
 import numpy as np
 from tokenizers import Tokenizer
 
+from nano.blanks import with_blanks
 from nano.crops import Crop, cropped, whole
 from nano.examples import MERGE, NOWHERE, Example, encode
 from nano.strangers import letter_tokens, with_strangers
 from pagelift.evals.synthetic import Split, make_sample
+from pagelift.extract.words_prompt import LINES
 from pagelift.models import load_config
 from pagelift.models.pictures import PictureProcessor
 from pagelift.models.positions import prompt_positions
@@ -52,7 +54,7 @@ LESSONS = (
     Lesson("some fields", ((FEW, 0.3), (SOME, 0.7)), SOME, 512, 0.5),
     Lesson("rows", ((FEW, 0.1), (SOME, 0.3), (ROWS, 0.3), (MANY, 0.3)), MANY, 768, 0.45),
     Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.5, 0.5),
-    Lesson("documents", ((MANY, 0.15), (WHOLE, 0.85)), WHOLE, 4096, 1.01, 0.5),
+    Lesson("documents", ((MANY, 0.35), (WHOLE, 0.65)), WHOLE, 4096, 1.01, 0.5),
 )
 LOT = 96
 """So many documents are made at a time, sorted by length and put into batches."""
@@ -75,17 +77,23 @@ def _examples(lesson: Lesson, seed: int, size: int, folder: Path, split: Split) 
     tokenizer, processor, letters = _files(folder)
     rng = Random(f"{split}/{lesson.name}/{seed}")
     examples = []
+    taught = split == "train" and seed < _CHECK_SEED
     for index in range(size):
-        sample = make_sample(seed + index, split)
+        sample = make_sample(seed + index, split, everything=taught and rng.random() < 0.7)
         crops = rng.choices([crop for crop, _ in lesson.mix], [weight for _, weight in lesson.mix], k=lesson.crops)
         for crop in crops[:1] if WHOLE in crops else crops:
-            if crop is WHOLE:
-                seen = [page.number for page in sample.pages] if rng.random() < lesson.pictures else []
-                pictures = [processor.picture(sample.picture(DPI, page=page)) for page in seen]
-                examples.append(encode(whole(sample), tokenizer, pictures))
-            elif question := cropped(sample, crop, rng):
-                examples.append(encode(question, tokenizer))
-    if split == "train" and seed < _CHECK_SEED:
+            question = whole(sample) if crop is WHOLE else cropped(sample, crop, rng)
+            if question is None:
+                continue
+            pictures = []
+            if crop is WHOLE and rng.random() < lesson.pictures:
+                pictures = [processor.picture(sample.picture(DPI, page=page.number)) for page in sample.pages]
+            elif taught:
+                question = with_blanks(question, rng)
+            if taught:
+                question = question._replace(first_line=rng.choice((0, rng.randrange(LINES))))
+            examples.append(encode(question, tokenizer, pictures))
+    if taught:
         examples = [with_strangers(example, letters, rng) for example in examples]
     return [example for example in examples if len(example) <= lesson.tokens]
 

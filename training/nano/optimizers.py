@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nano.precision import products
+
 MUON_RATE, ADAM_RATE = 0.012, 1.5e-3
 MOMENTUM = 0.95
 DECAY = 0.05
@@ -68,10 +70,10 @@ def _muon_step(group: list[nn.Parameter], momentum: Tensor, rate: float) -> None
 
 def orthogonal(matrices: Tensor) -> Tensor:
     """About the nearest orthogonal matrix of each, (N, rows, columns); singular values end up near 1."""
-    x = matrices.bfloat16()
+    x = matrices.to(products(matrices.device))
     flat = x.shape[1] > x.shape[2]
     x = x.transpose(1, 2) if flat else x
-    x = x / (x.float().norm(dim=(1, 2), keepdim=True).bfloat16() + 1e-7)
+    x = x / (x.float().norm(dim=(1, 2), keepdim=True).to(x.dtype) + 1e-7)
     a, b, c = _QUINTIC
     for _ in range(5):
         square = x @ x.transpose(1, 2)

@@ -31,6 +31,7 @@ from nano.export import FILES
 from nano.lessons import LESSONS, batches, check_lot, lots, padded
 from nano.model import Batch, Nano, load_checkpoint
 from nano.optimizers import Optimizers
+from nano.precision import autocast, products
 from nano.shape import SHAPES, write_settings
 from nano.teacher_forced import Tally, tally
 from nano.tokens import fit_tokenizer, training_texts, write_tokenizer
@@ -51,7 +52,8 @@ LOTS = 8
 @dataclass(frozen=True, slots=True)
 class Settings:
     """tokens: of a batch. cooldown: so many last steps at a falling rate, 0 to train on. steps: stop after so many, 0 for never.
-    minutes: likewise, of this start. checkpoint: folder whose weights and tokenizer a new run begins with. lesson: with which it begins."""
+    minutes: likewise, of this start. rate: factor of the learning rates. checkpoint: folder whose weights and tokenizer a new run begins
+    with. lesson: with which it begins."""
 
     run: Path
     shape: str
@@ -60,6 +62,7 @@ class Settings:
     cooldown: int
     steps: int
     minutes: float
+    rate: float
     save_s: float
     check_s: float
     checked: int
@@ -139,7 +142,7 @@ class Run:
 
     def rate(self) -> float:
         progress, settings = self.progress, self.settings
-        warm = min(1.0, (progress.step + 1) / WARM_UP)
+        warm = settings.rate * min(1.0, (progress.step + 1) / WARM_UP)
         if not settings.cooldown:
             return warm
         done = (progress.step - progress.cooldown_from) / settings.cooldown
@@ -166,7 +169,7 @@ class Run:
         total = Tally()
         self.model.eval()
         for group in batches(examples, self.settings.tokens):
-            with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16):
+            with torch.no_grad(), autocast(self.device):
                 total.include(tally(self.model, self.batch(group), group, self.null, self.digits))
         self.model.train()
         return total
@@ -220,7 +223,7 @@ class Run:
         return bool(cooled or late or (settings.steps and progress.step >= settings.steps))
 
     def step(self, group: list[Example], sums: dict[str, float]) -> None:
-        with torch.autocast(self.device.type, torch.bfloat16):
+        with autocast(self.device):
             outcome = self.model(self.batch(group), POINTING)
         if not math.isfinite(outcome.choice_loss):
             raise FloatingPointError(f"the loss is {outcome.choice_loss} at step {self.progress.step}")
@@ -252,6 +255,7 @@ def parse() -> Settings:
     parser.add_argument("--cooldown", type=int, default=0, help="last steps, at a falling learning rate")
     parser.add_argument("--steps", type=int, default=0, help="stop after so many steps; 0: never")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many; 0: never")
+    parser.add_argument("--rate", type=float, default=1.0, help="factor of the learning rates; below 1 to go on with trained weights")
     parser.add_argument("--save-s", type=float, default=240.0, help="seconds between two checkpoints")
     parser.add_argument("--check-s", type=float, default=420.0 if not on_gpu else 45.0, help="seconds between two checks")
     parser.add_argument("--checked", type=int, default=96 if not on_gpu else 384, help="documents of a check")
@@ -259,7 +263,8 @@ def parse() -> Settings:
     parser.add_argument("--lesson", type=int, default=0, choices=range(len(LESSONS)), help="with which a new run begins")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    torch.set_float32_matmul_precision("medium")  # the delta rule's products in bfloat16 too
+    if products(torch.device("cuda" if on_gpu else "cpu")) is torch.bfloat16:
+        torch.set_float32_matmul_precision("medium")  # the delta rule's products too
     return Settings(*(getattr(given, name) for name in Settings.__slots__))
 
 

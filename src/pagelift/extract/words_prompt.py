@@ -1,8 +1,9 @@
 """A prompt with the words of the pages, for checkpoints that say in `pagelift.json` that they were trained on it.
 
-Small models cannot read pixels well, but they can read words. Each line of a page is a line of the prompt; each segment of it
-(`layout.lines`) stands between two marks that name where on the page it begins and ends, so that columns can be followed. The schema
-stands below as an outline, a line for each property: type, description, path. The same text is used for training (training/nano).
+Small models cannot read pixels well, but they can read words. Each line of the pages begins with a mark that numbers it, so that the next
+row of a table can be found; each segment of it (`layout.lines`) stands between two marks that name where on the page it begins and ends, so
+that columns can be followed. The schema stands below as an outline, a line for each property: type, description, path. The same text is
+used for training (training/nano).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +25,16 @@ from pagelift.weights.hub import find_model
 from pagelift.weights.tokenizer import read_json
 
 SETTINGS_FILE = "pagelift.json"
-WORDS_PROMPT = "words-1"
+WORDS_PROMPT = "words-2"
 """The name of this prompt in the file. Whatever changes the text of a prompt needs another name."""
 COLUMNS = 48
+LINES = 64
+"""So many lines are told apart; the one after them has the first one's mark again."""
 PAGE = "<|page|>"
 STARTS = tuple(f"<|x{column:02}|>" for column in range(COLUMNS))
 ENDS = tuple(f"<|r{column:02}|>" for column in range(COLUMNS))
-MARKS = (PAGE, *STARTS, *ENDS)
+NUMBERS = tuple(f"<|l{line:02}|>" for line in range(LINES))
+MARKS = (PAGE, *STARTS, *ENDS, *NUMBERS)
 """Tokens of their own in the tokenizer of such a checkpoint."""
 _TALL_GAP = 0.9
 """A gap of this share of the line height between two lines is an empty line."""
@@ -65,8 +70,9 @@ def words_prompt(pages: Iterable[PageContent], schema: Schema) -> str:
     return "".join(piece.text for piece in page_pieces(pages)) + schema_outline(schema)
 
 
-def page_pieces(pages: Iterable[PageContent]) -> Iterator[Piece]:
-    """The pages as text, in pieces that keep the words apart."""
+def page_pieces(pages: Iterable[PageContent], first_line: int = 0) -> Iterator[Piece]:
+    """The pages as text, in pieces that keep the words apart. first_line: number of the first line; they go on from page to page."""
+    numbers = (NUMBERS[line % LINES] for line in count(first_line))
     for content in pages:
         page = analyse_page(content)
         squares = drawn_boxes(page)
@@ -76,22 +82,23 @@ def page_pieces(pages: Iterable[PageContent]) -> Iterator[Piece]:
             ticks = [Word("[x]" if ticked else "[ ]", box) for box, ticked in boxes + [(box, token is not None) for box, token in squares]]
             words = (*(word for word in content.words if id(word) not in crosses), *ticks)
             page = analyse_page(dataclasses.replace(content, words=words))
-        yield Piece(PAGE + "\n")
-        yield from _line_pieces(page)
+        yield Piece(PAGE)
+        yield from _line_pieces(page, numbers)
+        yield Piece("\n")
 
 
-def _line_pieces(page: PageLayout) -> Iterator[Piece]:
+def _line_pieces(page: PageLayout, numbers: Iterator[str]) -> Iterator[Piece]:
     bottom = None
     for line in page.lines:
         if bottom is not None and line.box.top - bottom > _TALL_GAP * page.unit:
             yield Piece("\n")
         bottom = line.box.bottom
+        yield Piece(next(numbers))
         for segment in line.segments:
             yield Piece(STARTS[_column(segment.box.x0, page.width)])
             for index, token in enumerate(segment.tokens):
                 yield Piece(" " * (index > 0) + harmless(_DRAWN_LINE.sub(r"\1\1\1", token.word.text)), token.word, page.number)
             yield Piece(ENDS[_column(segment.box.x1, page.width)])
-        yield Piece("\n")
 
 
 def _column(x: float, width: float) -> int:

@@ -48,10 +48,12 @@ class Sample:
         return clean if degrade is None else degraded(clean, Random(f"{self.id}/{page}/{degrade}"))
 
 
-def make_sample(seed: int, split: Split = "train", kind: KindName | None = None, language: str | None = None) -> Sample:
+def make_sample(
+    seed: int, split: Split = "train", kind: KindName | None = None, language: str | None = None, everything: bool = False
+) -> Sample:
     """The document of a seed: the same arguments give the same bytes everywhere.
 
-    kind and language: drawn if not given. Raises ConfigError for an unknown split, kind or language.
+    kind and language: drawn if not given. everything: its schema asks for all values outside of lists, as is best for training. Raises ConfigError for an unknown split, kind or language.
     """
     if split not in SPLITS or (kind is not None and kind not in KINDS) or (language is not None and language not in LANGUAGES):
         raise ConfigError(
@@ -67,7 +69,7 @@ def make_sample(seed: int, split: Split = "train", kind: KindName | None = None,
     canvas = sheet.canvas
     _mark_currency(canvas, scene)
     content = Content(canvas.values, canvas.places, recipe.absent, dict(recipe.absent_columns))
-    task = make_task(content, rng, split, scene.locale.language == "de", _date_hint(scene))
+    task = make_task(content, rng, split, scene.locale.language == "de", _date_hint(scene), everything)
     task.schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name.capitalize(), **task.schema}
     identity = f"{name}-{split}-{seed}" + (f"-{language}" if language else "")
     return Sample(

@@ -80,12 +80,15 @@ class _Style:
     opaque_count: int = 0
 
 
-def make_task(content: Content, rng: Random, split: Split, german: bool, date_hint: str) -> Task:
-    """Draw a schema for what a page says. german: whether German keys are likely. date_hint: about the order of day and month."""
+def make_task(content: Content, rng: Random, split: Split, german: bool, date_hint: str, everything: bool = False) -> Task:
+    """Draw a schema for what a page says. german: whether German keys are likely. date_hint: about the order of day and month.
+
+    everything: ask for all flat values that are printed instead of some.
+    """
     style = _new_style(content, rng, split, german, date_hint)
     flat = [tag for tag in content.values if "/" not in tag]
     arrays = sorted({tag.split("/")[0] for tag in content.values if "/" in tag})
-    asked = rng.sample(flat, rng.randint(min(3, len(flat)), min(14, len(flat))))
+    asked = rng.sample(flat, len(flat) if everything else rng.randint(min(3, len(flat)), min(14, len(flat))))
     missing = [name for name in content.absent if name not in content.values and name not in arrays]
     asked += rng.sample(missing, min(len(missing), rng.choice((0, 1, 1, 2, 3))))
     catalogue = concepts()

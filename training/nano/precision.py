@@ -1,0 +1,22 @@
+"""In which numbers matrix products are made."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+
+
+@cache
+def products(device: torch.device) -> torch.dtype:
+    """bfloat16 where the machine has instructions for it; float32 elsewhere, since torch's emulation is tens of times slower."""
+    if device.type != "cpu":
+        return torch.bfloat16
+    has = torch.cpu.get_capabilities()
+    return torch.bfloat16 if any(has.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16")) else torch.float32
+
+
+def autocast(device: torch.device) -> torch.autocast:
+    """Matrix products in `products`."""
+    dtype = products(device)
+    return torch.autocast(device.type, torch.bfloat16, enabled=dtype is torch.bfloat16)
