@@ -15,7 +15,19 @@ from pagelift import ConfigError, Extractor
 from pagelift.core import Box, PageContent, Word
 from pagelift.evals.synthetic import make_sample
 from pagelift.extract.vlm import VlmEngine
-from pagelift.extract.words_prompt import COLUMNS, ENDS, LINES, MARKS, NUMBERS, STARTS, harmless, page_pieces, schema_outline, wants_words, words_prompt
+from pagelift.extract.words_prompt import (
+    COLUMNS,
+    ENDS,
+    LINES,
+    MARKS,
+    NUMBERS,
+    STARTS,
+    harmless,
+    page_pieces,
+    schema_outline,
+    wants_words,
+    words_prompt,
+)
 from pagelift.schema import Schema
 from runtime.scripted import scripted
 

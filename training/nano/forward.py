@@ -91,7 +91,10 @@ def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: P
 
 
 def _pointing_logits(q: Tensor, k: Tensor, rows: Tensor) -> Tensor:
-    """What some tokens think of all tokens of their sequence. q, k: (B, T, head_dim). rows: ascending. Returns (N, T) float32; the future is -inf."""
+    """What some tokens think of all tokens of their sequence. q, k: (B, T, head_dim). rows: (N,), ascending.
+
+    Returns (N, T) float32; the future is -inf.
+    """
     batch, length, _ = k.shape
     asking = q.flatten(0, 1)[rows].split(torch.bincount(rows // length, minlength=batch).tolist())
     logits = torch.cat([some @ keys.T for some, keys in zip(asking, k, strict=True)]).float()

@@ -2,7 +2,7 @@
 
     python -m nano.train --run runs/nano             one CPU or one GPU, whichever there is
     python -m nano.train --run runs/nano --cooldown 3000   the last steps, with a falling learning rate
-    python -m nano.train --run runs/more --checkpoint ../models/pagelift-nano --lesson 3   go on with what is shipped
+    python -m nano.train --run runs/more --checkpoint ../models/pagelift-nano --lesson 4 --rate 0.3 --cooldown 1200   go on
 
 The run folder holds tokenizer.json, config.json, state.pt, curve.jsonl (a line per report and per check) and train.log.
 """

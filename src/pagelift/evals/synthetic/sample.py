@@ -53,7 +53,8 @@ def make_sample(
 ) -> Sample:
     """The document of a seed: the same arguments give the same bytes everywhere.
 
-    kind and language: drawn if not given. everything: its schema asks for all values outside of lists, as is best for training. Raises ConfigError for an unknown split, kind or language.
+    kind and language: drawn if not given. everything: its schema asks for all values outside of lists, as is best for training.
+    Raises ConfigError for an unknown split, kind or language.
     """
     if split not in SPLITS or (kind is not None and kind not in KINDS) or (language is not None and language not in LANGUAGES):
         raise ConfigError(
