@@ -21,5 +21,4 @@ def products(device: torch.device) -> torch.dtype:
 
 def autocast(device: torch.device) -> torch.autocast:
     """Matrix products in `products`."""
-    dtype = products(device)
-    return torch.autocast(device.type, torch.bfloat16, enabled=dtype is torch.bfloat16)
+    return torch.autocast(device.type, torch.bfloat16, enabled=products(device) is torch.bfloat16)

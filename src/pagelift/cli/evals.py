@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pagelift.cli.options import Backend, QuantizationMethod, local_model
+from pagelift.cli.options import Backend, QuantizationMethod, VlmBackend, local_model
 from pagelift.cli.root import EPILOG, Done, app
 
 
@@ -20,7 +20,7 @@ def evaluate(  # noqa: PLR0913, PLR0917
     model: Annotated[
         str | None, typer.Option("--model", "-m", metavar="M", help="For vlm: a checkpoint folder or a cached hub id.")
     ] = None,
-    backend: Annotated[Backend, typer.Option(help="For vlm: what runs the model.")] = Backend.auto,
+    backend: VlmBackend = Backend.auto,
     only: Annotated[list[str] | None, typer.Option(metavar="COLLECTION", help="Only this collection; may be repeated.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many documents per collection.")] = None,
     wrong: Annotated[int, typer.Option(min=0, metavar="N", help="List the first N mistakes.")] = 0,

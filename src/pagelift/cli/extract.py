@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pagelift.cli.options import DEFAULTS, MEGABYTE, Backend, Nulls, local_model, model_or_server
+from pagelift.cli.options import DEFAULTS, MEGABYTE, Backend, Nulls, VlmBackend, local_model, model_or_server
 from pagelift.cli.root import EPILOG, Done, app
 from pagelift.core import Budget, ConfigError, Limits
 
@@ -43,7 +43,7 @@ def extract(  # noqa: PLR0913, PLR0917
             "For remote: the model's name there. Default: VLLM_MODEL_NAME, config.toml, the first that the server lists.",
         ),
     ] = None,
-    backend: Annotated[Backend, typer.Option(help="For vlm: what runs the model.")] = Backend.auto,
+    backend: VlmBackend = Backend.auto,
     tile_cache: Annotated[
         Path | None,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pagelift.cli.options import Backend, tile_cache_folder
+from pagelift.cli.options import Backend, ModelBackend, TileCache, tile_cache_folder
 from pagelift.cli.root import EPILOG, Done, app
 
 
@@ -33,15 +33,8 @@ def generate(  # noqa: PLR0913, PLR0917
     temperature: Annotated[float, typer.Option(min=0, metavar="T", help="0 takes the likeliest token every time.")] = 0.0,
     top_p: Annotated[float, typer.Option(metavar="P", help="Draw from the likeliest tokens that have this probability together.")] = 1.0,
     seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Makes draws repeatable.")] = None,
-    backend: Annotated[Backend, typer.Option(help="What runs the model.")] = Backend.auto,
-    tile_cache: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Keep weights there as the backend cpu lays them out, for faster starts. Default: PAGELIFT_TILE_CACHE.",
-            show_default=False,
-        ),
-    ] = None,
+    backend: ModelBackend = Backend.auto,
+    tile_cache: TileCache = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: the answer, and places that it names, checked against the page.")
     ] = False,

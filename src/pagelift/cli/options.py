@@ -6,7 +6,9 @@ import enum
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from pagelift.core import ConfigError, Limits
 
@@ -24,6 +26,18 @@ class Backend(enum.StrEnum):
     cpu_exact = "cpu-exact"
     mlx = "mlx"
     reference = "reference"
+
+
+ModelBackend = Annotated[Backend, typer.Option(help="What runs the model.")]
+VlmBackend = Annotated[Backend, typer.Option(help="For vlm: what runs the model.")]
+TileCache = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Keep weights there as the backend cpu lays them out, for faster starts. Default: PAGELIFT_TILE_CACHE.",
+        show_default=False,
+    ),
+]
 
 
 class Nulls(enum.StrEnum):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pagelift import __version__
-from pagelift.cli.options import DEFAULTS, MEGABYTE, Backend, local_model, model_or_server
+from pagelift.cli.options import DEFAULTS, MEGABYTE, Backend, ModelBackend, TileCache, local_model, model_or_server
 from pagelift.cli.root import EPILOG, Done, app
 
 
@@ -25,15 +25,8 @@ def serve(  # noqa: PLR0913, PLR0917
             help="What reads values unless a request names a model: auto, layout, vlm, remote (by VLLM_API_BASE, config.toml).",
         ),
     ] = "auto",
-    backend: Annotated[Backend, typer.Option(help="What runs the model.")] = Backend.auto,
-    tile_cache: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Keep weights there as the backend cpu lays them out, for faster starts. Default: PAGELIFT_TILE_CACHE.",
-            show_default=False,
-        ),
-    ] = None,
+    backend: ModelBackend = Backend.auto,
+    tile_cache: TileCache = None,
     prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="For vlm, remote: the text to ask with, {schema} in it.")] = None,
     alias: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A further name of the model; may be repeated.")] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0 for all networks.")] = "127.0.0.1",
