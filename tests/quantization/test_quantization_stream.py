@@ -11,10 +11,14 @@ from made import DOCUMENT, Watching, documents, forced
 from pagelift.backends import Ragged, open_backend
 from pagelift.evals.forced import Forced
 from pagelift.models import PictureRows, Step, open_model
+from pagelift.quantization import rounding
 from pagelift.quantization.lockstep import Documents, Lockstep, Variant, divergence, log_softmax
 from pagelift.quantization.moments import Moments
+from pagelift.quantization.rounding import Rounder
 from pagelift.quantization.stream import PartRunner, Source
+from pagelift.quantization.work import Rounding
 from pagelift.weights.quant.allocations import uniform
+from pagelift.weights.quant.formats import Format
 from pagelift.weights.quant.targets import base_allocation
 
 BACKEND = open_backend("reference")
@@ -79,6 +83,18 @@ def test_versions_side_by_side(source: Source, tmp_path: Path) -> None:
     assert [len(tokens) for tokens in findings.divergences[0]] == [int(document.values.sum()) for document in made.measured]
     assert watching.told == pytest.approx(lockstep.work_of([Variant({}), *variants]))
     assert not list(tmp_path.glob("*.f32"))
+
+
+@pytest.mark.parametrize("how", ["nearest", "least_squares"])
+def test_large_matrices_are_packed_some_rows_at_a_time(source: Source, how: Rounding, monkeypatch: pytest.MonkeyPatch) -> None:
+    choice = ("text.embed_tokens", Format(5, 32), how)
+    whole = Rounder(source, Moments(BACKEND, ())).packed(*choice)
+    monkeypatch.setattr(rounding, "LARGE", 0)
+    monkeypatch.setattr(rounding, "CHUNK", 1000)
+    rounder = Rounder(source, Moments(BACKEND, ()))
+    large = rounder.packed(*choice)
+    assert all(np.array_equal(getattr(large, name).array, getattr(whole, name).array) for name in ("codes", "scales", "offsets"))
+    assert rounder.matrix(*choice) is large
 
 
 def test_a_version_does_not_depend_on_the_others(source: Source, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from pagelift.quantization.moments import Moments
 from pagelift.quantization.recording import LARGE
 from pagelift.quantization.stream import Source
 from pagelift.quantization.work import Kind, Progress, Rounding, Unwatched, factor_work, rounding_work, together
-from pagelift.weights.quant.affine import Rounded, joined, round_to_nearest
+from pagelift.weights.quant.affine import Rounded, joined, joined_packed, round_to_nearest
 from pagelift.weights.quant.formats import FORMATS, Format, Module
 from pagelift.weights.quant.gptq import Compensation, compensation, output_error, round_with_compensation
 from pagelift.weights.quant.layout import Part
@@ -57,6 +57,7 @@ class Rounder:
         self._moments = moments
         self._progress = progress or Unwatched()
         self._made: dict[Choice, Rounded] = {}
+        self._large: dict[Choice, Packed] = {}
         self._kept: dict[Choice, Matrix] = {}
         self._compensations: dict[str, Compensation] = {}
 
@@ -68,19 +69,24 @@ class Rounder:
         """The values of a rounded matrix, as the original would hold them; of large ones, codes and grids."""
         if (module, form, rounding) in self._kept:
             return self._kept[module, form, rounding]
-        if self._source.sizes.by_name[module].parameters > LARGE:
+        if self._is_large(module):
             return self.packed(module, form, rounding)
         return Dense(HostTensor(self.rounded(module, form, rounding).values(), "f32"))
 
     def packed(self, module: str, form: Format, rounding: Rounding) -> Packed:
-        """A rounded matrix as it lies in a file."""
-        return self.rounded(module, form, rounding).packed(self._kind(module))
+        """A rounded matrix as it lies in a file. Of large ones never more than some rows are held in another form."""
+        if not self._is_large(module):
+            return self.rounded(module, form, rounding).packed(self._kind(module))
+        key = (module, form, rounding)
+        if key not in self._large:
+            self._large[key] = joined_packed([part.packed(self._kind(module)) for part in self._parts(*key)])
+        return self._large[key]
 
     def rounded(self, module: str, form: Format, rounding: Rounding) -> Rounded:
         """A rounded matrix; what compensation needs is kept for modules with the same input."""
         key = (module, form, rounding)
         if key not in self._made:
-            self._made[key] = self._round(module, form, rounding, self._kind(module))
+            self._made[key] = joined(list(self._parts(*key)))
         return self._made[key]
 
     def errors(self, module: Module) -> dict[Format, float]:
@@ -100,27 +106,29 @@ class Rounder:
         self._progress.advance("errors", error_work(module))
         return result
 
-    def _round(self, module: str, form: Format, rounding: Rounding, kind: FloatType) -> Rounded:
-        moments = self._moments.of(module)
+    def _parts(self, module: str, form: Format, rounding: Rounding) -> Iterator[Rounded]:
+        """A rounded matrix, some rows at a time."""
+        moments, kind = self._moments.of(module), self._kind(module)
         importance = None if moments is None else np.diag(moments)
         if rounding == "gptq" and moments is not None and self._moments.key(module) not in self._compensations:
             self._compensations[self._moments.key(module)] = compensation(moments)
             known = any(len(other.costs) == len(moments) for key, other in self._compensations.items() if key != self._moments.key(module))
             self._progress.advance("gptq", 0 if known else factor_work(len(moments)))
-        parts = []
         shape = self._source.sizes.by_name[module]
         step = max(1, CHUNK // shape.in_features)
         for k in range(0, shape.out_features, step):
             weight = self._source.weight(module, np.arange(k, min(k + step, shape.out_features)))
             if rounding == "nearest":
-                parts.append(round_to_nearest(weight, form, kind))
+                yield round_to_nearest(weight, form, kind)
             elif rounding == "least_squares" or moments is None:
-                parts.append(round_by_least_squares(weight, form, importance, kind))
+                yield round_by_least_squares(weight, form, importance, kind)
             else:
-                parts.append(round_with_compensation(weight, form, self._compensations[self._moments.key(module)], kind))
+                yield round_with_compensation(weight, form, self._compensations[self._moments.key(module)], kind)
             for kind_of_work, amount in rounding_work(shape, rounding, moments is not None).items():
                 self._progress.advance(kind_of_work, amount * len(weight) / shape.out_features)
-        return joined(parts)
+
+    def _is_large(self, module: str) -> bool:
+        return self._source.sizes.by_name[module].parameters > LARGE
 
     def _kind(self, module: str) -> FloatType:
         dtype = self._source.checkpoint.tensors[f"{module}.weight"].dtype

@@ -66,6 +66,18 @@ def joined(parts: Sequence[Rounded]) -> Rounded:
     return Rounded(np.concatenate([part.codes for part in parts]), Grid(scales, offsets), parts[0].form)
 
 
+def joined_packed(parts: Sequence[Packed]) -> Packed:
+    """Rows below each other."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    codes, scales, offsets = (
+        HostTensor(np.concatenate([getattr(part, name).array for part in parts]), getattr(first, name).dtype)
+        for name in ("codes", "scales", "offsets")
+    )
+    return Packed(codes, scales, offsets, first.bits, first.group_size)
+
+
 def nearest_range(low: Floats, high: Floats, bits: int) -> tuple[Floats, Floats]:
     """Scales and offsets for groups whose values lie from `low` to `high`."""
     steps = np.float32(2**bits - 1)
