@@ -16,7 +16,7 @@ from nano.answers import answer_chunks
 from nano.blanks import with_blanks
 from nano.crops import Crop, cropped, whole
 from nano.curve import table
-from nano.examples import Example, encode
+from nano.examples import NOWHERE, Example, encode
 from nano.lessons import FEW, LESSONS, MANY, ROWS, SOME, batches, check_lot, make_lot, padded
 from nano.strangers import letter_tokens, with_strangers
 from tokenizers import Tokenizer
@@ -114,6 +114,17 @@ def test_values_are_where_they_are_said_to_be(taught: Taught, words: Tokenizer) 
                 value = value[int(step)] if isinstance(value, list) else value[step]
             text = words.decode(example.tokens[first:last].tolist())
             assert json.loads(text) == value
+
+
+def test_values_know_their_lines_of_the_outline(taught: Taught, words: Tokenizer) -> None:
+    for _, example in taught:
+        for pointer, (first, _) in example.values.items():
+            end, key = example.lines[first], pointer.rpartition("/")[2]
+            if key.isdigit():  # an entry of a list of strings
+                assert end == NOWHERE
+                continue
+            line = words.decode(example.tokens[end - 30 : end + 1].tolist(), skip_special_tokens=False)
+            assert re.search(rf"[ .]{key}\n$", line)
 
 
 def test_sources_stand_before_the_answer_and_show_what_is_copied(taught: Taught, words: Tokenizer) -> None:

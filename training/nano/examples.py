@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,6 +29,7 @@ MERGE = 2
 """So many patches along each side of a picture's token."""
 NOWHERE = -1
 """No place on the page belongs to a token."""
+_ENTRY = re.compile(r"/\d+/")
 
 
 class Question(NamedTuple):
@@ -45,13 +47,14 @@ class Question(NamedTuple):
 class Example:
     """tokens: (T,) prompt and answer. chosen: (T,) whether the model has to choose this token. sources: (T,) the token of the prompt
     that it is copied from or that shows it, NOWHERE if none. outline: (T,) likewise for the tokens that end a line of the outline, the
-    beginning of its value. answer: index of the first token of the answer. values: by JSON Pointer
+    beginning of its value. lines: (T,) for the tokens that begin a value of the answer, the one that ends its line of the outline. answer: index of the first token of the answer. values: by JSON Pointer
     the first token and the one after the last of every scalar of the answer. pictures: of the pages, or none of them."""
 
     tokens: npt.NDArray[np.int32]
     chosen: npt.NDArray[np.bool_]
     sources: npt.NDArray[np.int32]
     outline: npt.NDArray[np.int32]
+    lines: npt.NDArray[np.int32]
     answer: int
     values: dict[str, tuple[int, int]]
     pictures: tuple[Picture, ...] = ()
@@ -84,11 +87,15 @@ def encode(question: Question, tokenizer: Tokenizer, pictures: Sequence[Picture]
         inside = [p for p in question.places if p == pointer or p.startswith(pointer + "/")]
         places = [min(allowed) for p in inside if (allowed := _inside(question.places[p], words, prompt))]
         sources[index] = min(places, default=page_mark)
-    outline = np.full(len(tokens), NOWHERE, np.int32)
-    for end, pointer in _outline_ends(text, prompt):
+    outline, lines = (np.full(len(tokens), NOWHERE, np.int32) for _ in range(2))
+    ends = {pointer: end for end, pointer in _outline_ends(text, prompt)}
+    for pointer, end in ends.items():
         if pointer in values:
             outline[end] = sources[values[pointer][0]]
-    return Example(tokens, chosen, sources, outline, start, values, tuple(pictures))
+    quote = tokenizer.token_to_id('"')
+    for pointer, (first, _) in values.items():
+        lines[first : first + 1 + (tokens[first] == quote)] = ends.get(_ENTRY.sub("/0/", pointer), NOWHERE)
+    return Example(tokens, chosen, sources, outline, lines, start, values, tuple(pictures))
 
 
 def _prompt_text(question: Question, pictures: Sequence[Picture]) -> tuple[str, list[tuple[int, int, int, float, float]]]:

@@ -13,40 +13,38 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 CHUNK = 64
 
 
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Heads that are taught where to look: in a layer with full attention, one of each group with common keys and values, since what is
+    copied has to pass through their few features. number: of the head in its group."""
+
+    layer: int
+    number: int
+
+
 @dataclass(slots=True)
 class Pointing:
-    """Attention logits of heads that are taught where to look: in some layers with full attention, the first head of each group with
-    common keys and values, since what is copied has to pass through their few features.
+    """Attention logits of taught heads.
 
-    rows: for the numbers of such layers, ascending, (N,) indices into B * T of the tokens that look. logits: filled in by the forward
-    pass, (N, T) of each head, layer by layer.
+    rows: by heads, (N,) indices into B * T of the tokens that look, ascending. logits: filled in by the forward pass, (N, T) of each group.
     """
 
-    rows: Mapping[int, Tensor]
-    logits: list[Tensor] = field(default_factory=list)
+    rows: Mapping[Heads, Tensor]
+    logits: dict[Heads, list[Tensor]] = field(default_factory=dict)
 
 
-def decode(model: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None = None, frugal: bool = False) -> Tensor:
-    """Hidden states after the last norm. model: Qwen3_5TextModel. rotary: cos and sin, (B or 1, T, rotary_dim).
-
-    frugal: layers are computed again for their gradients, so that only what lies between them is kept.
-    """
+def decode(model: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None = None) -> Tensor:
+    """Hidden states after the last norm. model: Qwen3_5TextModel. rotary: cos and sin, (B or 1, T, rotary_dim)."""
     for index, layer in enumerate(model.layers):
-        wanted = pointing if pointing and index in pointing.rows else None
-        kind = model.config.layer_types[index]
-        if frugal and wanted is None:
-            x = checkpoint(_layer, layer, kind, x, rotary, None, use_reentrant=False)
-        else:
-            x = _layer(layer, kind, x, rotary, wanted, index)
+        x = _layer(layer, model.config.layer_types[index], x, rotary, pointing, index)
     return rms_norm(model.norm, x)
 
 
-def _layer(layer: Any, kind: str, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None, index: int = 0) -> Tensor:
+def _layer(layer: Any, kind: str, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None, index: int) -> Tensor:
     h = for_products(rms_norm(layer.input_layernorm, x))
     x = x + (delta_net(layer.linear_attn, h) if kind == "linear_attention" else attention(layer.self_attn, h, rotary, pointing, index))
     h = for_products(rms_norm(layer.post_attention_layernorm, x))
@@ -71,7 +69,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat((turned * cos + swapped * sin, rest), -1)
 
 
-def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None, index: int = 0) -> Tensor:
+def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None, index: int) -> Tensor:
     """Causal attention with normalised queries and keys and an output gate."""
     batch, length, _ = x.shape
     head_dim = module.head_dim
@@ -82,9 +80,10 @@ def attention(module: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: P
     q = rotate(rms_norm(module.q_norm, q).transpose(1, 2), cos, sin).to(v.dtype)
     k = rotate(rms_norm(module.k_norm, k).transpose(1, 2), cos, sin).to(v.dtype)
     groups = q.shape[1] // k.shape[1]
-    if pointing is not None:
-        for head in range(k.shape[1]):
-            pointing.logits.append(_pointing_logits(q[:, head * groups], k[:, head], pointing.rows[index]) * module.scaling)
+    for heads, rows in pointing.rows.items() if pointing else ():
+        if heads.layer == index:
+            looking = q[:, heads.number :: groups].unbind(1)
+            pointing.logits[heads] = [_pointing_logits(*pair, rows) * module.scaling for pair in zip(looking, k.unbind(1), strict=True)]
     k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=module.scaling).transpose(1, 2)
     return module.o_proj((out * torch.sigmoid(gate)).reshape(batch, length, -1))

@@ -150,22 +150,17 @@ def batches(examples: list[Example], tokens: int, rng: Random | None = None) -> 
 
 
 def padded(examples: list[Example], pad: int, image: int) -> dict[str, np.ndarray]:
-    """tokens, chosen, sources, outline of several examples as (B, T), padded at the end; positions (3, T), which they share.
+    """tokens, chosen, sources, outline, lines of several examples as (B, T), padded at the end; positions (3, T), which they share.
 
     image: the token of pictures. With pictures: patches (all of them, features) and grids (pictures, 3).
     """
     length = max(map(len, examples))
-    tokens = np.full((len(examples), length), pad, np.int64)
-    chosen = np.zeros((len(examples), length), bool)
-    sources = np.full((len(examples), length), NOWHERE, np.int64)
-    outline = np.full((len(examples), length), NOWHERE, np.int64)
-    for row, example in enumerate(examples):
-        outline[row, : len(example)] = example.outline
-        tokens[row, : len(example)] = example.tokens
-        chosen[row, : len(example)] = example.chosen
-        sources[row, : len(example)] = example.sources
-    positions, _ = prompt_positions(tokens[0], [(image, grid) for grid in examples[0].grids], MERGE)
-    made = {"tokens": tokens, "chosen": chosen, "sources": sources, "outline": outline, "positions": positions}
+    made = {"tokens": np.full((len(examples), length), pad, np.int64), "chosen": np.zeros((len(examples), length), bool)}
+    made |= {name: np.full((len(examples), length), NOWHERE, np.int64) for name in ("sources", "outline", "lines")}
+    for name, array in made.items():
+        for row, example in enumerate(examples):
+            array[row, : len(example)] = getattr(example, name)
+    made["positions"], _ = prompt_positions(made["tokens"][0], [(image, grid) for grid in examples[0].grids], MERGE)
     if examples[0].pictures:
         pictures = [picture for example in examples for picture in example.pictures]
         made["patches"] = np.concatenate([picture.patches() for picture in pictures])

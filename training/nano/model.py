@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import Qwen3_5Config, Qwen3_5ForConditionalGeneration
 
-from nano.forward import Pointing, decode
+from nano.forward import Heads, Pointing, decode
 
 
 @dataclass(slots=True)
 class Batch:
-    """Padded sequences. tokens, sources, outline: (B, T) int64. chosen: (B, T) bool. positions: (3, T), of all. See `lessons.padded`.
+    """Padded sequences. tokens, sources, outline, lines: (B, T) int64. chosen: (B, T) bool. positions: (3, T), of all. See `lessons.padded`.
 
     patches, grids: of the pictures, if there are any.
     """
@@ -29,6 +29,7 @@ class Batch:
     chosen: Tensor
     sources: Tensor
     outline: Tensor
+    lines: Tensor
     positions: Tensor
     patches: Tensor | None = None
     grids: Tensor | None = None
@@ -42,7 +43,8 @@ class Batch:
 @dataclass(slots=True)
 class Outcome:
     """loss: to go down. best: (N,) the token with the highest logit at each chosen one. right: (N,) whether it is that one. pointed: share
-    of sources that the last head found. outlined: share of values found at their lines of the outline."""
+    of sources that the last head found. outlined: share of values found at their lines of the outline. lined: share of lines of the outline
+    found where their values begin."""
 
     loss: Tensor
     choice_loss: float
@@ -50,12 +52,14 @@ class Outcome:
     right: Tensor
     pointed: float
     outlined: float
+    lined: float
 
 
 class Nano(nn.Module):
     """The checkpoint's modules. pointing_layers: so many of the last layers with attention have heads that are taught where values stand;
     those of the last layer can hand what they find to the output directly. In the layer with attention before them, heads are taught to
-    find the value at the end of its line of the outline, so that the answer does not have to find it in one step."""
+    find the value at the end of its line of the outline, so that the answer does not have to find it in one step; and another head of each
+    group, there and in the next one, finds this line where the value begins."""
 
     def __init__(self, config: dict[str, Any], pointing_layers: int = 2) -> None:
         super().__init__()
@@ -63,11 +67,11 @@ class Nano(nn.Module):
         parsed._attn_implementation = "sdpa"
         self.model = Qwen3_5ForConditionalGeneration(parsed)
         full = [index for index, kind in enumerate(parsed.text_config.layer_types) if kind == "full_attention"]
-        self.frugal_above = 1 << 62
-        """Batches of more tokens are trained with less memory and in more time."""
         self.image_token = parsed.image_token_id
-        self.pointing_layers = tuple(full[-pointing_layers:])
-        self.outline_layers = tuple(full[-pointing_layers - 1 : -pointing_layers])
+        last, before = full[-pointing_layers:], full[-pointing_layers - 1 : -pointing_layers]
+        self.value_heads = tuple(Heads(layer, 0) for layer in last)
+        self.outline_heads = tuple(Heads(layer, 0) for layer in before)
+        self.line_heads = tuple(Heads(layer, 1) for layer in (*before, last[0]))
 
     @property
     def text(self) -> Any:
@@ -81,35 +85,38 @@ class Nano(nn.Module):
             seen = self.model.model.visual(batch.patches, grid_thw=batch.grids).pooler_output
             x = x.masked_scatter((batch.tokens == self.image_token)[..., None], seen.float())
         rotary = self.text.rotary_emb(x, batch.positions[:, None])
-        return decode(self.text, x, rotary, pointing, frugal=self.training and batch.tokens.numel() > self.frugal_above)
+        return decode(self.text, x, rotary, pointing)
 
     def forward(self, batch: Batch, pointing_weight: float) -> Outcome:
         """Loss of the chosen tokens and of the taught heads."""
-        tokens, length = batch.tokens, batch.tokens.shape[1]
-        rows = (batch.sources[:, 1:] >= 0).flatten().nonzero().squeeze(1)
-        rows = rows + rows // (length - 1)  # of (B, T - 1) to those of (B, T): the token before looks
-        asking = (batch.outline >= 0).flatten().nonzero().squeeze(1)
-        pointing = Pointing(dict.fromkeys(self.outline_layers, asking) | dict.fromkeys(self.pointing_layers, rows))
+        taught = (
+            (self.value_heads, *_looking(batch.sources, ahead=True)),
+            (self.outline_heads, *_looking(batch.outline, ahead=False)),
+            (self.line_heads, *_looking(batch.lines, ahead=True)),
+        )
+        pointing = Pointing({one: rows for heads, rows, _ in taught for one in heads})
         hidden = self.hidden(batch, pointing)
         asked = batch.chosen[:, 1:]
         logits = F.linear(hidden[:, :-1][asked], self.text.embed_tokens.weight).float()
-        wanted = tokens[:, 1:][asked]
+        wanted = batch.tokens[:, 1:][asked]
         choice = F.cross_entropy(logits, wanted)
-        places = batch.sources[:, 1:][batch.sources[:, 1:] >= 0]
-        early = len(self.outline_layers) * len(pointing.logits) // len(pointing.rows)
-        asked_places = batch.outline[batch.outline >= 0]
-        looking = _found(pointing.logits[early:], places) + _found(pointing.logits[:early], asked_places)
+        losses, shares = zip(*(_found([pointing.logits[one] for one in heads], places) for heads, _, places in taught), strict=True)
         best = logits.argmax(-1)
-        pointed = (pointing.logits[-1].argmax(-1) == places).float().mean().item()
-        outlined = (pointing.logits[0].argmax(-1) == asked_places).float().mean().item() if early and len(asked_places) else math.nan
-        return Outcome(choice + pointing_weight * looking, choice.item(), best, best == wanted, pointed, outlined)
+        return Outcome(choice + pointing_weight * sum(losses), choice.item(), best, best == wanted, *shares)
 
 
-def _found(logits: list[Tensor], places: Tensor) -> Tensor:
-    """Mean loss of heads that should look at these places; 0 without any."""
+def _looking(places: Tensor, ahead: bool) -> tuple[Tensor, Tensor]:
+    """The tokens that should look at places (B, T), as indices into B * T, and the places. ahead: the token before each one looks."""
+    rows = (places >= 0).flatten().nonzero().squeeze(1)
+    return rows - int(ahead), places[places >= 0]
+
+
+def _found(logits: list[list[Tensor]], places: Tensor) -> tuple[Tensor, float]:
+    """Mean loss of heads that should look at these places, and the share that the last of them finds; 0 and nan without any."""
     if not logits or not len(places):
-        return places.new_zeros((), dtype=torch.float32)
-    return torch.stack([F.cross_entropy(found, places) for found in logits]).mean()
+        return places.new_zeros((), dtype=torch.float32), math.nan
+    loss = torch.stack([F.cross_entropy(found, places) for layer in logits for found in layer]).mean()
+    return loss, (logits[-1][-1].argmax(-1) == places).float().mean().item()
 
 
 def load_checkpoint(nano: Nano, folder: Path) -> None:

@@ -39,6 +39,7 @@ from pagelift.evals.synthetic import Split
 
 log = logging.getLogger("nano")
 WARM_UP = 100
+"""Batches until the learning rate is full."""
 LAST_RATE = 0.02
 POINTING = 0.5
 CHECKED: dict[Split, str] = {"train": "fresh", "validation": "check"}
@@ -51,13 +52,14 @@ LOTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """tokens: of a batch. cooldown: so many last steps at a falling rate, 0 to train on. steps: stop after so many, 0 for never.
+    """tokens: of a batch. together: so many batches make a step. cooldown: so many last steps at a falling rate, 0 to train on. steps: stop after so many, 0 for never.
     minutes: likewise, of this start. rate: factor of the learning rates. checkpoint: folder whose weights and tokenizer a new run begins
     with. lesson: with which it begins."""
 
     run: Path
     shape: str
     tokens: int
+    together: int
     workers: int
     cooldown: int
     steps: int
@@ -105,7 +107,6 @@ class Run:
             write_settings(folder, SHAPES[settings.shape], self.tokenizer)
         torch.manual_seed(0)
         self.model = Nano(json.loads((folder / "config.json").read_text())).to(self.device)
-        self.model.frugal_above = settings.tokens  # a single long document
         self.optimizers = Optimizers(self.model.model.model.named_parameters())
         self.progress = Progress()
         self.null, self.image = (self.tokenizer.token_to_id(token) for token in ("null", "<|image_pad|>"))
@@ -142,7 +143,7 @@ class Run:
 
     def rate(self) -> float:
         progress, settings = self.progress, self.settings
-        warm = settings.rate * min(1.0, (progress.step + 1) / WARM_UP)
+        warm = settings.rate * min(1.0, (progress.step + 1) * settings.together / WARM_UP)
         if not settings.cooldown:
             return warm
         done = (progress.step - progress.cooldown_from) / settings.cooldown
@@ -190,8 +191,9 @@ class Run:
         saved = checked = reported = last = time.monotonic()
         sums: dict[str, float] = {}
         for taken, examples in lots(lesson, progress.lot, settings.run, LOTS * settings.tokens, self.pool, AHEAD * settings.workers):
-            for group in batches(examples, settings.tokens, Random(progress.lot)):
-                self.step(group, sums)
+            made = list(batches(examples, settings.tokens, Random(progress.lot)))
+            for k in range(0, len(made), settings.together):
+                self.step(made[k : k + settings.together], sums)
                 now = time.monotonic()
                 progress.seconds += min(now - last, 60.0)  # a pause is no training
                 last = now
@@ -222,24 +224,27 @@ class Run:
         late = settings.minutes and time.monotonic() - self.start > 60 * settings.minutes
         return bool(cooled or late or (settings.steps and progress.step >= settings.steps))
 
-    def step(self, group: list[Example], sums: dict[str, float]) -> None:
-        with autocast(self.device):
-            outcome = self.model(self.batch(group), POINTING)
-        if not math.isfinite(outcome.choice_loss):
-            raise FloatingPointError(f"the loss is {outcome.choice_loss} at step {self.progress.step}")
-        outcome.loss.backward()
+    def step(self, groups: list[list[Example]], sums: dict[str, float]) -> None:
+        """One step by the mean of the losses of some batches."""
+        for group in groups:
+            with autocast(self.device):
+                outcome = self.model(self.batch(group), POINTING)
+            if not math.isfinite(outcome.choice_loss):
+                raise FloatingPointError(f"the loss is {outcome.choice_loss} at step {self.progress.step}")
+            (outcome.loss / len(groups)).backward()
+            self.progress.tokens += sum(map(len, group))
+            found = {
+                "loss": outcome.choice_loss,
+                "right": outcome.right.float().mean().item(),
+                "pointed": outcome.pointed,
+                "outlined": outcome.outlined,
+                "lined": outcome.lined,
+                "n": 1.0,
+            }
+            for name, value in found.items():
+                sums[name] = sums.get(name, 0.0) + value
         self.optimizers.step(self.rate())
         self.progress.step += 1
-        self.progress.tokens += sum(map(len, group))
-        found = {
-            "loss": outcome.choice_loss,
-            "right": outcome.right.float().mean().item(),
-            "pointed": outcome.pointed,
-            "outlined": outcome.outlined,
-            "n": 1.0,
-        }
-        for name, value in found.items():
-            sums[name] = sums.get(name, 0.0) + value
 
 
 def parse() -> Settings:
@@ -248,6 +253,7 @@ def parse() -> Settings:
     parser.add_argument("--run", type=Path, required=True, help="run folder; a run that is there is resumed")
     parser.add_argument("--shape", choices=SHAPES, default="medium" if on_gpu else "small")
     parser.add_argument("--tokens", type=int, default=65536 if on_gpu else 2048, help="tokens of a batch")
+    parser.add_argument("--together", type=int, default=1, help="batches of a step; more of them save time where steps are slow")
     parser.add_argument(
         "--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2) if on_gpu else 0, help="processes that make documents"
     )
