@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +13,12 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.12")
 
-from nano.export import export  # noqa: E402
+from nano.export import FILES, export  # noqa: E402
 from nano.lessons import LESSONS, batches, make_lot, padded  # noqa: E402
 from nano.model import Batch, Nano  # noqa: E402
 from nano.optimizers import orthogonal  # noqa: E402
 from nano.teacher_forced import tally  # noqa: E402
-from nano.train import Run, Settings  # noqa: E402
+from nano.train import Run, Settings, train  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def test_muon_makes_steps_orthogonal() -> None:
 
 
 def test_a_run_goes_on_where_it_was_left(run_folder: Path, tmp_path: Path) -> None:
-    for name in ("tokenizer.json", "config.json", "preprocessor_config.json", "video_preprocessor_config.json"):
+    for name in FILES:
         (tmp_path / name).write_bytes((run_folder / name).read_bytes())
 
     def run(steps: int) -> Run:
@@ -78,6 +80,22 @@ def test_a_run_goes_on_where_it_was_left(run_folder: Path, tmp_path: Path) -> No
     checks = [line for line in (tmp_path / "curve.jsonl").read_text().splitlines() if "check" in line]
     assert len(checks) == 2
     assert np.isfinite(json.loads(checks[-1])["check"]["values"])
+
+
+def test_a_run_that_is_terminated_loses_nothing(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in FILES:
+        (tmp_path / name).write_bytes((run_folder / name).read_bytes())
+    step = Run.step
+
+    def last_step(run: Run, *of: Any) -> None:
+        step(run, *of)
+        signal.raise_signal(signal.SIGTERM)
+
+    settings = Settings(tmp_path, "small", 1024, 1, 0, 0, 0, 0, 1.0, 1e9, 1e9, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "step", last_step)
+        train(Run(settings))
+    assert Run(settings).progress.step == 1
 
 
 def test_a_run_can_begin_with_an_exported_checkpoint(run_folder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import math
 import multiprocessing
 import os
 import shutil
+import signal
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -93,6 +94,8 @@ class Run:
         self.pool = pool
         self.checked: tuple[int, dict[Split, list[Example]]] = (-1, {})
         self.start = time.monotonic()
+        self.stopping = False
+        """Set to save and end after this step."""
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         folder = settings.run
         folder.mkdir(parents=True, exist_ok=True)
@@ -201,6 +204,8 @@ class Run:
                     mean = {name: round(value / sums["n"], 4) for name, value in sums.items() if name != "n"}
                     self.record(lesson=progress.lesson, rate=round(self.rate(), 3), **mean)
                     sums, reported = {}, now
+                if self.stopping:
+                    return False
                 if self.over():
                     self.check()
                     return False
@@ -280,12 +285,22 @@ def main() -> None:
     handlers = [logging.FileHandler(settings.run / "train.log"), logging.StreamHandler()]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", handlers=handlers)
     if not settings.workers:
-        Run(settings).train()
+        train(Run(settings))
         return
     with ProcessPoolExecutor(settings.workers, multiprocessing.get_context("fork")) as pool:
         pool.submit(int).result()  # all processes begin here, before there are threads and a GPU
-        Run(settings, pool).train()
+        train(Run(settings, pool))
         pool.shutdown(cancel_futures=True)
+
+
+def train(run: Run) -> None:
+    """Train; being told to terminate, end after the step and lose nothing."""
+
+    def stop(*_: object) -> None:
+        run.stopping = True
+
+    signal.signal(signal.SIGTERM, stop)
+    run.train()
 
 
 if __name__ == "__main__":
