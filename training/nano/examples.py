@@ -47,8 +47,11 @@ class Question(NamedTuple):
 class Example:
     """tokens: (T,) prompt and answer. chosen: (T,) whether the model has to choose this token. sources: (T,) the token of the prompt
     that it is copied from or that shows it, NOWHERE if none. outline: (T,) likewise for the tokens that end a line of the outline, the
-    beginning of its value. lines: (T,) for the tokens that begin a value of the answer, the one that ends its line of the outline. answer: index of the first token of the answer. values: by JSON Pointer
-    the first token and the one after the last of every scalar of the answer. pictures: of the pages, or none of them."""
+    beginning of its value. lines: (T,) for the tokens that begin a value of the answer, the one that ends its line of the outline.
+
+    answer: index of the first token of the answer. values: by JSON Pointer the first token and the one after the last of every scalar of
+    the answer. pictures: of the pages, or none of them.
+    """
 
     tokens: npt.NDArray[np.int32]
     chosen: npt.NDArray[np.bool_]

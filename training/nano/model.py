@@ -20,9 +20,9 @@ from nano.forward import Heads, Pointing, decode
 
 @dataclass(slots=True)
 class Batch:
-    """Padded sequences. tokens, sources, outline, lines: (B, T) int64. chosen: (B, T) bool. positions: (3, T), of all. See `lessons.padded`.
+    """Padded sequences. tokens, sources, outline, lines: (B, T) int64. chosen: (B, T) bool. positions: (3, T), of all.
 
-    patches, grids: of the pictures, if there are any.
+    See `lessons.padded`. patches, grids: of the pictures, if there are any.
     """
 
     tokens: Tensor

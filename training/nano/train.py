@@ -53,9 +53,11 @@ LOTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """tokens: of a batch. together: so many batches make a step. cooldown: so many last steps at a falling rate, 0 to train on. steps: stop after so many, 0 for never.
-    minutes: likewise, of this start. rate: factor of the learning rates. checkpoint: folder whose weights and tokenizer a new run begins
-    with. lesson: with which it begins."""
+    """tokens: of a batch. together: so many batches make a step. cooldown: so many last steps at a falling rate, 0 to train on.
+
+    steps: stop after so many, 0 for never. minutes: likewise, of this start. rate: factor of the learning rates. checkpoint: folder whose
+    weights and tokenizer a new run begins with. lesson: with which it begins.
+    """
 
     run: Path
     shape: str
