@@ -187,7 +187,7 @@ def _plan_best(source: Source, target: Target, context: tuple[Job, Sets, Path], 
     job, documents, work = context
     vision = job.size_gb is not None if job.vision is None else job.vision
     groups, base = groups_of(source.sizes, vision), operating_point(source.sizes, target.base_bits, vision)
-    variants = [Variant(allocation, "nearest") for allocation in (base, *(moved(group, base) for group in groups))]
+    variants = [Variant(allocation, "least_squares") for allocation in (base, *(moved(group, base) for group in groups))]
     lockstep = Lockstep(source, Documents(documents.calibration, documents.sensitivity), work, progress)
     held = Lockstep(source, Documents(documents.calibration, documents.held_out), work, progress)
     surveying = lockstep.work_of(variants, survey=True)

@@ -17,8 +17,8 @@ from pagelift.weights.quant.formats import Format
 SHRINKS = (1.0, 0.85, 0.7)
 """Shares of a group's range that beginnings span: few large weights may be cut off where that serves the others."""
 TURNS = 2
-ROWS = 1 << 20
-"""Weights that are worked on together."""
+ROWS = 1 << 18
+"""Weights that are worked on together: what is made of them has to stay in the processor's cache."""
 
 
 def round_by_least_squares(weight: Floats, form: Format, importance: Floats | None = None, kind: FloatType = "bf16") -> Rounded:
