@@ -57,7 +57,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("schema", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_schema(schema):
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         loaded = Schema.load(schema)
     except SchemaError:
@@ -69,7 +69,7 @@ def test_hostile_schema(schema):
                 assert loaded.is_valid(loaded.conform(value).data)
             except ExtractionError:
                 continue
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_large_file_is_refused(tmp_path):
@@ -86,11 +86,11 @@ def test_value_with_many_faults_is_repaired_in_time():
         "type": "array",
         "items": {"type": "object", "properties": {"a": {"type": "string", "not": {"const": "bad"}}, "b": {"type": "number"}}},
     }
-    started = time.perf_counter()
+    started = time.process_time()
     done = Schema.load(rows).conform([{"a": "bad" if i % 20 == 0 else "good", "b": i} for i in range(1000)])
     assert len(done.dropped) == 50
     assert all(row["b"] == i for i, row in enumerate(done.data))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_odd_property_names_come_through():

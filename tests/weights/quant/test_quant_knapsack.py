@@ -52,8 +52,8 @@ def test_a_model_of_nine_billion_weights_takes_seconds() -> None:
                     for group in (32, 64, 128)
                 ]
             )
-    start = time.perf_counter()
+    start = time.process_time()
     budget = int(sum(options[7].size for options in items) * 1.02)
     chosen = [options[place] for options, place in zip(items, solve(items, budget), strict=True)]
     assert 0.9999 * budget < sum(option.size for option in chosen) <= budget
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 60
