@@ -60,18 +60,25 @@ def test_muon_makes_steps_orthogonal() -> None:
     assert (singular < 1.4).all()
 
 
-def test_a_run_goes_on_where_it_was_left(run_folder: Path, tmp_path: Path) -> None:
+def settings(run: Path, **others: Any) -> Settings:
+    """A run that ends after so many steps and does nothing by the clock."""
+    usual: dict[str, Any] = {"together": 2, "workers": 0, "cooldown": 0, "steps": 0, "minutes": 0.0, "rate": 1.0}
+    usual |= {"save_s": 1e9, "check_s": 1e9, "checked": 2}
+    return Settings(run, "small", 1024, **(usual | others))
+
+
+def begun(run_folder: Path, folder: Path) -> Path:
+    """A run folder with the same files."""
     for name in FILES:
-        (tmp_path / name).write_bytes((run_folder / name).read_bytes())
+        (folder / name).write_bytes((run_folder / name).read_bytes())
+    return folder
 
-    def run(steps: int) -> Run:
-        made = Run(Settings(tmp_path, "small", 1024, 2, 0, 0, steps, 0, 1.0, 1e9, 1e9, 2))
-        made.train()
-        return made
 
-    first = run(2)
+def test_a_run_goes_on_where_it_was_left(run_folder: Path, tmp_path: Path) -> None:
+    first = Run(settings(begun(run_folder, tmp_path), steps=2))
+    first.train()
     assert first.progress.step == 2
-    again = Run(Settings(tmp_path, "small", 1024, 2, 0, 0, 3, 0, 1.0, 1e9, 1e9, 2))
+    again = Run(settings(tmp_path, steps=3))
     assert again.progress == first.progress
     pairs = zip(first.model.state_dict().values(), again.model.state_dict().values(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
@@ -83,26 +90,24 @@ def test_a_run_goes_on_where_it_was_left(run_folder: Path, tmp_path: Path) -> No
 
 
 def test_a_run_that_is_terminated_loses_nothing(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in FILES:
-        (tmp_path / name).write_bytes((run_folder / name).read_bytes())
     step = Run.step
 
     def last_step(run: Run, *of: Any) -> None:
         step(run, *of)
         signal.raise_signal(signal.SIGTERM)
 
-    settings = Settings(tmp_path, "small", 1024, 1, 0, 0, 0, 0, 1.0, 1e9, 1e9, 2)
+    endless = settings(begun(run_folder, tmp_path), together=1)
     with monkeypatch.context() as patch:
         patch.setattr(Run, "step", last_step)
-        train(Run(settings))
-    assert Run(settings).progress.step == 1
+        train(Run(endless))
+    assert Run(endless).progress.step == 1
 
 
 def test_a_run_can_begin_with_an_exported_checkpoint(run_folder: Path, tmp_path: Path) -> None:
-    first = Run(Settings(run_folder, "small", 1024, 2, 0, 0, 0, 0, 1.0, 1e9, 1e9, 2))
+    first = Run(settings(run_folder))
     weights = {name.removeprefix("model."): tensor.float().numpy() for name, tensor in first.model.state_dict().items()}
     export(run_folder, weights, tmp_path / "shipped")
-    second = Run(Settings(tmp_path / "run", "small", 1024, 2, 0, 0, 0, 0, 1.0, 1e9, 1e9, 2, tmp_path / "shipped", 3))
+    second = Run(settings(tmp_path / "run", checkpoint=tmp_path / "shipped", lesson=3))
     assert second.progress.lesson == 3
     pairs = zip(first.model.state_dict().values(), second.model.state_dict().values(), strict=True)
     assert all(torch.equal(a.bfloat16(), b.bfloat16()) for a, b in pairs)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from nano.examples import Question
+from nano.examples import Question, in_array
 from pagelift.core import PageContent
 from pagelift.evals.synthetic import Place
 
@@ -26,7 +26,7 @@ def with_blanks(question: Question, rng: Random, share: float = SHARE) -> Questi
     pages = list(question.pages)
     for pointer in question.places:
         steps = pointer.split("/")[1:]
-        if rng.random() >= share or len(places) < 2 or any(step.isdigit() for step in steps):
+        if rng.random() >= share or len(places) < 2 or in_array(pointer):
             continue
         node, parent = schema, expected
         for step in steps:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from nano.examples import Question
+from nano.examples import Question, in_array
 from pagelift.core import Json, PageContent
 from pagelift.evals.synthetic import Place, Sample
 from pagelift.layout.lines import analyse_page
@@ -30,13 +30,13 @@ def whole(sample: Sample) -> Question:
 
 def cropped(sample: Sample, crop: Crop, rng: Random) -> Question | None:
     """A part of the document with values; None if it has none that fit."""
-    shown = [pointer for pointer in sample.evidence if "/0/" not in pointer and not any(step.isdigit() for step in pointer.split("/"))]
-    empty = [pointer for pointer in _nulls(sample.expected) if not any(step.isdigit() for step in pointer.split("/"))]
+    shown = [pointer for pointer in sample.evidence if not in_array(pointer)]
+    empty = [pointer for pointer in _nulls(sample.expected) if not in_array(pointer)]
     kept = set(rng.sample(shown, min(len(shown), rng.randint(1, crop.fields))))
     kept |= set(rng.sample(empty, min(len(empty), rng.randint(0, max(1, crop.fields // 3)))))
     if crop.rows:
         rows = rng.randint(1, crop.rows)
-        arrays = {pointer.split("/")[1] for pointer in sample.evidence if any(step.isdigit() for step in pointer.split("/"))}
+        arrays = {pointer.split("/")[1] for pointer in sample.evidence if in_array(pointer)}
         kept |= {p for p in sample.evidence if (s := p.split("/"))[1] in arrays and len(s) > 2 and s[2].isdigit() and int(s[2]) < rows}
         kept |= {
             p for p in _nulls(sample.expected) if (s := p.split("/"))[1] in arrays and len(s) > 2 and s[2].isdigit() and int(s[2]) < rows

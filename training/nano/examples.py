@@ -70,6 +70,11 @@ class Example:
         return len(self.tokens)
 
 
+def in_array(pointer: str) -> bool:
+    """Whether a JSON Pointer goes through an array."""
+    return any(step.isdigit() for step in pointer.split("/"))
+
+
 def encode(question: Question, tokenizer: Tokenizer, pictures: Sequence[Picture] = ()) -> Example:
     """Put a question and its answer into tokens."""
     text, spans = _prompt_text(question, pictures)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from nano.examples import Example
+from nano.examples import Example, in_array
 from nano.model import Batch, Nano
 
 
@@ -57,11 +57,7 @@ def tally(model: Nano, batch: Batch, examples: list[Example], null: int, digits:
     for row, example in enumerate(examples):
         for pointer, (first, last) in example.values.items():
             right = not wrong[row, first:last].any() and not (example.chosen[last] and goes_on[row, last])
-            kind = "null" if example.tokens[first] == null else "array" if _in_array(pointer) else "flat"
+            kind = "null" if example.tokens[first] == null else "array" if in_array(pointer) else "flat"
             setattr(total, kind, getattr(total, kind) + 1)
             setattr(total, f"{kind}_right", getattr(total, f"{kind}_right") + right)
     return total
-
-
-def _in_array(pointer: str) -> bool:
-    return any(step.isdigit() for step in pointer.split("/"))
