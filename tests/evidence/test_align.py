@@ -157,6 +157,17 @@ def test_long_arrays_are_placed_in_parts_alike(monkeypatch: pytest.MonkeyPatch) 
     assert [round(whole[f"/rows/{k}/item"].box.top) for k in range(30)] == [round(50 + LINE_PT * k) for k in range(30)]
 
 
+def test_rows_said_again_stand_where_they_stood_unless_words_are_left_for_them() -> None:
+    row = {"item": "Bolt", "price": 2.0}
+    data = {"rows": [{"item": "Nut", "price": 5.0}, row, row], "total": 2.0}
+    again = {"/rows/2": "/rows/1"}
+    once = align(data, [page("Nut  5.00", "Bolt  2.00", "Total  2.00")], again)
+    twice = align(data, [page("Nut  5.00", "Bolt  2.00", "      2.00", "Total  2.00")], again)
+    for found, top in (once, 64), (twice, 78):
+        assert [round(found[pointer].box.top) for pointer in ("/rows/2/item", "/rows/2/price")] == [64, top]
+    assert align({"tags": [7.5, 7.5], "total": 7.5}, [page("7.50", "Total  7.50")], {"/tags/1": "/tags/0"})["/tags/1"].box.top == 50
+
+
 def test_the_name_of_the_key_decides_between_equal_values() -> None:
     content = page("Net    100.00", "Tax      0.00", "Total  100.00")
     found = align({"net": 100, "totalAmount": 100}, [content])

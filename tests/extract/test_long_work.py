@@ -106,6 +106,24 @@ def test_entries_that_a_continued_answer_says_again_are_not_doubled(document: Fa
     assert "truncated" not in proposal.metadata
 
 
+def test_an_entry_said_again_is_not_doubled_where_its_price_is_the_total() -> None:
+    counts = {1: 6, 2: 7, 3: 2}
+    rows = [{"price": Printed(10.5, page, line, 400.0)} for page, count in counts.items() for line in range(2, 2 + count)]
+    rows[-1]["price"] = replace(rows[-1]["price"], value=20.25)
+    for number, row in enumerate(rows):
+        row["item"] = replace(row["price"], value=f"Item {number}", x=40.0)
+    scalars = {
+        "number": Printed("A-17", 1, 0, 40.0),
+        "date": Printed("2024-03-05", 1, 0, 200.0),
+        "customer": Printed("Miller", 1, 0, 400.0),
+        "total": Printed(20.25, 3, LINES + 1, 400.0),
+    }
+    document = FakeDocument(scalars, {"rows": rows}, 3)
+    reader = Reader(document, characters=302, repeats=1)
+    assert read(document, reader, Budget(follow_ups=60))[1] == expected(document)
+    assert len(reader.asked) == 4
+
+
 @settings(max_examples=30, deadline=None)
 @given(documents(), st.integers(1, 400), st.integers(0, 2))
 def test_what_is_cut_off_in_the_end_is_marked_and_the_rest_is_right(document: FakeDocument, characters: int, follow_ups: int) -> None:

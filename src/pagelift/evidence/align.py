@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pagelift.core import Box, Json, PageContent, Word
@@ -23,11 +23,13 @@ BESIDE_PT, ABOVE_PT = 250.0, 30.0
 MOST_NEAR, MOST_COMPARED = 8, 300
 
 
-def align(data: Json, pages: Sequence[PageContent | PageIndex]) -> dict[str, Place]:
+def align(data: Json, pages: Sequence[PageContent | PageIndex], again: Mapping[str, str] | None = None) -> dict[str, Place]:
     """Where the scalars of `data` are printed, by JSON Pointer (RFC 6901); values that are not found have no entry.
 
-    pages: in order; who asks several times makes the indexes once. Tolerant of number and date formats, white space, case,
-    hyphenation, punctuation in texts and line ends. Booleans and nulls have no place.
+    pages: in order; who asks several times makes the indexes once. again: pointers of rows that may be earlier ones said once more,
+    with those of the earlier ones, where they stand too if no words are left that only they can be.
+    Tolerant of number and date formats, white space, case, hyphenation, punctuation in texts and line ends. Booleans and nulls have
+    no place.
     """
     indexes = [page if isinstance(page, PageIndex) else PageIndex(page) for page in pages]
     known: dict[tuple[str, str], list[Place]] = {}
@@ -38,16 +40,52 @@ def align(data: Json, pages: Sequence[PageContent | PageIndex]) -> dict[str, Pla
             known[key] = [place for index in indexes for place in index.places(leaf.value)]
         if known[key]:
             choices.append((leaf, known[key]))
+    lines = Lines(indexes)
+    repeated = [choice for choice in choices if again and choice[0].row in again]
+    chosen = _choose([choice for choice in choices if not again or choice[0].row not in again], indexes, lines)
+    if again and not _words_left(repeated, choices, chosen, lines):
+        for leaf, _ in repeated:
+            before = again[leaf.row] + leaf.pointer[len(leaf.row) :]
+            chosen |= {leaf.pointer: chosen[before]} if before in chosen else {}
+    elif repeated:
+        chosen = _choose(choices, indexes, lines)
+    return {leaf.pointer: chosen[leaf.pointer] for leaf, _ in choices if leaf.pointer in chosen}
+
+
+Choices = Sequence[tuple[Leaf, Sequence[Place]]]
+
+
+def _choose(choices: Choices, indexes: Sequence[PageIndex], lines: Lines) -> dict[str, Place]:
+    """One place for each value, by pointer, from all that it may be printed at."""
     chooser = _Chooser(indexes)
     in_rows = [choice for choice in choices if choice[0].row]
-    rows = place_rows(in_rows, Lines(indexes)) if in_rows else {}
+    rows = place_rows(in_rows, lines) if in_rows else {}
     for leaf, _ in in_rows:
         if leaf.pointer in rows:
             chooser.take(leaf, rows[leaf.pointer])
     alone = [choice for choice in choices if not choice[0].row]
     for leaf, places in sorted(alone, key=lambda choice: len(choice[1]) > 1):  # what is printed once anchors the rest
         chooser.choose(leaf, places)
-    return {leaf.pointer: chooser.chosen[leaf.pointer] for leaf, _ in choices if leaf.pointer in chooser.chosen}
+    return chooser.chosen
+
+
+def _words_left(repeated: Choices, choices: Choices, chosen: Mapping[str, Place], lines: Lines) -> bool:
+    """Whether a value of repeated rows is printed more often than others say it. chosen: the places of all others."""
+    on_lines: dict[str, set[int]] = {}
+    for leaf, _ in choices:
+        if leaf.pointer in chosen:
+            on_lines.setdefault(leaf.row or leaf.pointer, set()).add(lines.line(chosen[leaf.pointer]))
+    uses: dict[int, set[tuple[str, tuple[int, ...]]]] = {}
+    for leaf, places in choices:
+        if len(on_lines.get(leaf.row or leaf.pointer, ())) == 1 and leaf.pointer in chosen:  # rows on several may have others' words
+            uses.setdefault(id(places), set()).add(_use(leaf, chosen[leaf.pointer]))
+    return any(_printed(places) > len(uses.get(id(places), ())) for _, places in repeated)
+
+
+def _printed(places: Sequence[Place]) -> int:
+    """How often a value is printed, leaving aside places that are much less likely than the likeliest, such as a part of a word."""
+    least = min(place.cost for place in places)
+    return sum(place.cost < least + 1 for place in places)
 
 
 def leaves(data: Json) -> Iterator[Leaf]:

@@ -94,7 +94,7 @@ def _merged(plan: Plan, trees: Sequence[Tree], warnings: list[str]) -> Tree:
 def _tree(reading: Reading) -> Tree:
     """Values with their places on the pages of the question."""
     data = reading.data
-    places = align(data, [page.index for page in reading.question.pages])
+    places = align(data, [page.index for page in reading.question.pages], dict(reading.repeated()))
     fields = answered_fields(data, places, reading.probabilities)
     fields |= {pointer: _noted(fields[pointer], written) for pointer, written in reading.inexact.items() if pointer in fields}
     tree = grow(data, fields)

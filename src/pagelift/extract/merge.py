@@ -128,13 +128,17 @@ def likeness(first: dict[str, Field], second: dict[str, Field]) -> float:
 def drop_repeated(rows: Rows, joints: Sequence[int]) -> None:
     """Leave out entries that a continued answer repeats: those with which it begins, where they say what the last ones before the
     joint say, in their order and by the very same words."""
-    said = [_identity(row) for row in rows.entries]
+    for joint, count in repetitions([_identity(row) or object() for row in rows.entries], joints):
+        del rows.entries[joint : joint + count]
+
+
+def repetitions(said: Sequence[object], joints: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Joints behind which the last entries before them are said once more, in their order, and how many; the last joint first."""
     starts = sorted(joints)
     for joint, end in reversed(list(zip(starts, [*starts, len(said)][1:], strict=True))):
         for count in range(min(joint, end - joint), 0, -1):
-            again = said[joint : joint + count]
-            if None not in again and said[joint - count : joint] == again:
-                del rows.entries[joint : joint + count]
+            if said[joint : joint + count] == said[joint - count : joint]:
+                yield joint, count
                 break
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pagelift.core import Budget, Json
 from pagelift.extract.answers import UNKNOWN, Cut, Step, confidences, inexact_numbers, parse_answer, parse_cut, value_spans
 from pagelift.extract.fields import empty_pointers, missing, restrict, weight
+from pagelift.extract.merge import repetitions
 from pagelift.extract.questions import Asker, Question, Reply
 from pagelift.schema.keywords import join
 from pagelift.schema.nodes import Array, Node, Object
@@ -36,6 +37,12 @@ class Reading:
     def warnings(self) -> Iterator[str]:
         for reply in self.replies:
             yield from reply.warnings
+
+    def repeated(self) -> Iterator[tuple[str, str]]:
+        """Pointers of entries that a continued answer may repeat, by their values, and of those that they repeat."""
+        for pointer, joints in self.joints.items():
+            for joint, count in repetitions(_list_at(self.data, pointer), joints):
+                yield from ((f"{pointer}/{k}", f"{pointer}/{k - count}") for k in range(joint, joint + count))
 
     def unreached(self) -> Iterator[tuple[str, bool]]:
         """JSON Pointers of the scalars and lists that no answer came to, and whether each is a list."""
