@@ -15,6 +15,7 @@ from pagelift.decoding import Constraint, Vocabulary
 from pagelift.weights import Tokenizer
 
 WORDS = "name total date vendor rows item price street note invoice München 中文 null true false 2024-01-31 27.80 GmbH".split()
+MARKS = ("<|box_start|>", "<|box_end|>")
 SPLIT = r"(?i:'s|'t)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
@@ -32,7 +33,7 @@ def vocabulary() -> Vocabulary:
     texts = [json.dumps(rows, ensure_ascii=False, **style) for style in ({}, {"separators": (",", ":")}, {"indent": 2})]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     engine.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, show_progress=False))
-    engine.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<|endoftext|>", "<|im_end|>", "<|box_start|>")])
+    engine.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<|endoftext|>", "<|im_end|>", *MARKS)])
     tokenizer = Tokenizer(engine, {"eos_token": "<|endoftext|>"})
     return Vocabulary(tokenizer, tokenizer.vocab_size + 40)
 

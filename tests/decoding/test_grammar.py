@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import unicodedata
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import llguidance
 import numpy as np
 import pytest
-from drawn_answers import accepts, draw, text_of, tokens_of, validates, vocabulary
+from drawn_answers import MARKS, accepts, draw, text_of, tokens_of, validates, vocabulary
 
 from pagelift.core import ConfigError, EngineError, SchemaError, SchemaRefused
 from pagelift.decoding import Grammar, GrammarLimits, JsonStyle, compile_grammar, parse_partial, unpack_mask
@@ -205,6 +206,38 @@ def test_no_value_at_all_is_refused() -> None:
 def test_grammars_are_compiled_once() -> None:
     assert grammar(INVOICE).compiled is grammar(dict(INVOICE)).compiled
     assert grammar(INVOICE).compiled is not grammar(INVOICE, style=JsonStyle.compact()).compiled
+
+
+MARKED = JsonStyle(marks=MARKS)
+
+
+def test_marks_stand_before_scalars_outside_of_arrays_and_before_entries() -> None:
+    text = ANSWER.replace(": ", ": <|box_start|>").replace('"address": <|box_start|>{', '"address": {').replace("[{", "[<|box_end|>{")
+    head, rows = text.split('"rows": <|box_start|>')
+    rows = rows.replace(": <|box_start|>", ": ").replace(", {", ", <|box_end|>{")
+    constraint = grammar(INVOICE, style=MARKED).constraint()
+    assert accepts(constraint, head + '"rows": ' + rows)
+    assert not accepts(grammar(INVOICE, style=MARKED).constraint(), ANSWER)
+    assert not accepts(grammar(INVOICE).constraint(), head + '"rows": ' + rows)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_marks_add_nothing_to_an_answer(seed: int, load_script: Any) -> None:
+    """Under random schemas: what is left without the marks is an answer under the plain grammar; the wide one takes it as it is."""
+    rng = random.Random(seed)
+    try:
+        schema = Schema.load(load_script(BENCHMARKS / "random_schemas.py").random_schema(rng))
+        given = compile_grammar(schema, vocabulary(), MARKED)
+    except SchemaError:
+        return
+    tokens = draw(given.constraint(), rng)
+    text = text_of(tokens)
+    if parse_partial(text).complete and unicodedata.normalize("NFC", text) == text:
+        assert any(token in vocabulary().tokenizer.special_ids for token in tokens) or not re.search(r'[:\[] ?["\d]', text)
+        plain = compile_grammar(schema, vocabulary())
+        assert accepts(plain.constraint(), text)
+        kept = [token for token in tokens if token not in vocabulary().tokenizer.special_ids]
+        assert given._wide().consume_tokens(tokens) or not plain._wide().consume_tokens(kept)
 
 
 def test_a_style_with_other_signs_is_refused() -> None:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from pagelift.core import Box, PageContent, Word
-from pagelift.decoding import compile_grammar
+from pagelift.decoding import JsonStyle, compile_grammar
 from pagelift.evals.answers import AnswerText, TokenKind, answer_text, answer_tokens
 from pagelift.evals.spelling import spelled
 from pagelift.evidence.places import PageIndex
 from pagelift.extract.fields import restrict
+from pagelift.extract.words_prompt import MARKS, SAID
 from pagelift.schema import Schema
 from runtime.scripted import scripted
 
@@ -82,6 +83,19 @@ def test_tokens_that_are_chosen() -> None:
     between = answer.text.index("}, {") + 1  # whether the list goes on is a choice
     assert kinds[between] == TokenKind.PUNCTUATION
     assert (found.kinds == TokenKind.VALUE).sum() > 8
+
+
+def test_a_model_that_says_lines_is_shown_them() -> None:
+    vocabulary = scripted("", marks=MARKS).vocabulary
+    contents = [PageContent(index.number, 400, 300, tuple(word for line in index.lines for word in line)) for index in (FIRST, SECOND)]
+    answer = answer_text(TRUTH, SCHEMA, [FIRST, SECOND], marked=contents)
+    assert answer.text == answer_text(TRUTH, SCHEMA, [FIRST, SECOND]).text
+    found = answer_tokens(answer, compile_grammar(SCHEMA, vocabulary, JsonStyle(marks=SAID)).constraint(), vocabulary)
+    assert found.complete
+    special = [vocabulary.tokenizer.token_bytes(t).decode() for t in found.tokens.tolist() if t in vocabulary.tokenizer.special_ids]
+    assert special == ["<|l00|>", "<|l01|>", "<|page|>", "<|l02|>", "<|l03|>"]
+    marks = [kind for t, kind in zip(found.tokens.tolist(), found.kinds, strict=True) if t in vocabulary.tokenizer.special_ids]
+    assert marks == [TokenKind.VALUE, TokenKind.VALUE, TokenKind.UNKNOWN, TokenKind.PUNCTUATION, TokenKind.PUNCTUATION]
 
 
 def test_an_answer_that_the_grammar_does_not_admit_is_cut() -> None:

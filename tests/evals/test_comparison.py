@@ -172,7 +172,7 @@ def test_what_cannot_be_compared_is_refused(models: Path, run: Run, tmp_path: Pa
         check_comparable([str(one), str(other)])
     words = tmp_path / "words"
     shutil.copytree(models / "copy", words)
-    (words / "pagelift.json").write_text('{"prompt": "words-2"}')
+    (words / "pagelift.json").write_text('{"prompt": "words-3"}')
     with pytest.raises(ConfigError, match=r"pagelift\.json"):
         check_comparable([str(one), str(words)])
     empty = tmp_path / "empty"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagelift import ConfigError, Extractor
+from pagelift import ConfigError, Extractor, WeightsError
 from pagelift.core import Box, PageContent, Word
 from pagelift.evals.synthetic import make_sample
 from pagelift.extract.vlm import VlmEngine
@@ -23,6 +23,7 @@ from pagelift.extract.words_prompt import (
     NUMBERS,
     STARTS,
     harmless,
+    line_marks,
     page_pieces,
     schema_outline,
     wants_words,
@@ -35,6 +36,11 @@ from runtime.scripted import scripted
 def page(*words: tuple[str, float, float, float], rules: tuple[Box, ...] = ()) -> PageContent:
     """A page of 480 x 100 points, so that a column is 10 points wide. words: text, x0, x1 and top."""
     return PageContent(1, 480, 100, tuple(Word(text, Box(x0, top, x1, top + 10)) for text, x0, x1, top in words), rules=rules)
+
+
+class Spot(NamedTuple):
+    page: int
+    box: Box
 
 
 def shown(*contents: PageContent) -> str:
@@ -117,7 +123,7 @@ def test_the_words_of_generated_documents_keep_their_order_and_place() -> None:
 def test_a_checkpoint_says_what_it_wants(tmp_path: Path) -> None:
     assert not wants_words("scripted")
     assert not wants_words(tmp_path)
-    (tmp_path / "pagelift.json").write_text('{"prompt": "words-2"}')
+    (tmp_path / "pagelift.json").write_text('{"prompt": "words-3"}')
     assert wants_words(tmp_path)
     (tmp_path / "pagelift.json").write_text('{"prompt": "words-9"}')
     with pytest.raises(ConfigError, match="words-9"):
@@ -125,8 +131,8 @@ def test_a_checkpoint_says_what_it_wants(tmp_path: Path) -> None:
 
 
 def test_the_engine_asks_such_a_checkpoint_with_words(pdf: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "pagelift.json").write_text('{"prompt": "words-2"}')
-    loaded = scripted(json.dumps({"total": 5}))
+    (tmp_path / "pagelift.json").write_text('{"prompt": "words-3"}')
+    loaded = scripted('{"total": <|l00|>5}', marks=MARKS)
     loaded.name = str(tmp_path)
     asked: list[Any] = []
     prompt = type(loaded).prompt
@@ -138,7 +144,35 @@ def test_the_engine_asks_such_a_checkpoint_with_words(pdf: Callable[..., bytes],
     assert ">Total: 5<" in text
     assert text.endswith("number Sum < |im_end|> = total\n")
     assert len(pictures) == 1
-    assert result.metadata["wording"] == "words-2"
+    assert result.metadata["wording"] == "words-3"
+    assert result.data == {"total": 5}
+    assert result.fields["/total"].status == "found"
+
+
+def test_a_checkpoint_without_the_marks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pagelift.json").write_text('{"prompt": "words-3"}')
+    loaded = scripted("{}")
+    loaded.name = str(tmp_path)
+    with pytest.raises(WeightsError, match=r"no special token <\|page\|>"):
+        VlmEngine(loaded)
+
+
+def test_values_and_entries_have_the_mark_of_the_line_they_begin_on() -> None:
+    two = page(("No", 0, 9, 0), ("7", 20, 25, 0), ("Nut", 0, 15, 20), ("a", 30, 35, 20), ("Bolt", 0, 20, 40)), page(("Nail", 0, 20, 0))
+    places = {
+        "/number": Spot(1, Box(20, 0, 25, 10)),
+        "/rows/0/note": Spot(1, Box(30, 20, 35, 30)),
+        "/rows/0/item": Spot(1, Box(0, 20, 35, 50)),
+        "/rows/1/item": Spot(2, Box(0, 0, 20, 10)),
+        "/gone": Spot(1, Box(400, 0, 410, 10)),
+    }
+    second = replace(two[1], number=2)
+    marks = line_marks([two[0], second], places)
+    assert marks["/number"] == "<|l00|>"
+    assert marks["/rows/0"] == marks["/rows/0/item"] == marks["/rows/0/note"] == "<|l01|>"
+    assert marks["/rows/1"] == "<|l03|>"
+    assert "/gone" not in marks
+    assert line_marks([two[0], second], places, first_line=LINES - 1)["/rows/1"] == "<|l02|>"
 
 
 def test_the_prompt_is_pages_and_outline() -> None:

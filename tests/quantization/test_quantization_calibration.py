@@ -11,7 +11,7 @@ from made import DOCUMENT
 
 from pagelift.core.errors import ConfigError
 from pagelift.evals.forced import Forcer
-from pagelift.evals.spelling import PieceKind, answer_pieces
+from pagelift.evals.spelling import PieceKind, Printed, answer_pieces
 from pagelift.evals.synthetic import make_sample
 from pagelift.quantization.calibration import generated, of_user, text_pieces
 from pagelift.quantization.job import Effort, Job, documents_of
@@ -22,7 +22,7 @@ SCHEMA = {"type": "object", "properties": {"number": {"type": "string"}, "total"
 
 def test_answers_keep_printed_digits_and_know_their_values() -> None:
     sample = make_sample(3, "train", "invoice")
-    pieces = list(answer_pieces(sample.expected, {pointer: place.raw for pointer, place in sample.evidence.items()}))
+    pieces = list(answer_pieces(sample.expected, Printed.at(sample.evidence)))
     text = "".join(piece.text for piece in pieces)
     scalars = [piece.text for piece in pieces if piece.kind == PieceKind.SCALAR]
     assert json.loads(text) == sample.expected

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from tokenizers import AddedToken
 
 from pagelift.models import load_config
 from pagelift.models.pictures import PictureProcessor
@@ -31,9 +34,17 @@ def script(answer: list[int], vocabulary: int, logit: float = 5.0) -> Next:
     return logits
 
 
-def scripted(answer: str, end: bool = True) -> LoadedModel:
-    """A loaded model that answers with this text, over the tokenizer, template and processor of the golden checkpoint."""
+def scripted(answer: str, end: bool = True, marks: Sequence[str] = ()) -> LoadedModel:
+    """A loaded model that answers with this text, over the tokenizer, template and processor of the golden checkpoint.
+
+    marks: special tokens that the tokenizer has besides its own.
+    """
     config, tokenizer = load_config(FOLDER), Tokenizer.load(FOLDER)
+    if marks:
+        tokenizer.engine.add_special_tokens([AddedToken(mark, special=True, normalized=False) for mark in marks])
+        tokenizer = Tokenizer(tokenizer.engine, tokenizer.config, tokenizer.stop_tokens)
+        size = max(config.text.vocab_size, tokenizer.vocab_size)
+        config = replace(config, text=replace(config.text, vocab_size=size))
     assert config.vision
     tokens = [*tokenizer.encode(answer), *([tokenizer.id("<|im_end|>")] if end else [0] * 5000)]
     processor = PictureProcessor.load(FOLDER, config.vision)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nano.answers import answer_chunks
 from nano.blanks import with_blanks
+from nano.codes import with_codes
 from nano.crops import Crop, cropped, whole
 from nano.curve import table
 from nano.examples import NOWHERE, Example, encode
@@ -21,9 +21,9 @@ from nano.lessons import FEW, LESSONS, MANY, ROWS, SOME, batches, check_lot, mak
 from nano.strangers import letter_tokens, with_strangers
 from tokenizers import Tokenizer
 
-from pagelift.evals.spelling import spelled
+from pagelift.evals.spelling import PieceKind, Printed, answer_pieces, spelled
 from pagelift.evals.synthetic import Sample, make_sample
-from pagelift.extract.words_prompt import words_prompt
+from pagelift.extract.words_prompt import NUMBERS, schema_outline, words_prompt
 from pagelift.models.prompt import user_turn
 from pagelift.schema import Schema
 from pagelift.weights import ChatTemplate
@@ -77,7 +77,7 @@ def test_numbers_keep_the_digits_that_are_printed(value: object, raw: str, text:
 
 def test_answers_say_what_is_expected_in_the_order_of_the_schema() -> None:
     for sample in samples():
-        text = "".join(chunk.text for chunk in answer_chunks(sample.expected, sample.evidence))
+        text = "".join(piece.text for piece in answer_pieces(sample.expected, Printed.at(sample.evidence)))
         assert json.loads(text) == sample.expected
         assert list(json.loads(text)) == list(sample.schema["properties"])
         assert "\n" not in text
@@ -101,9 +101,7 @@ def test_values_are_chosen_and_keys_are_not(taught: Taught, words: Tokenizer) ->
         lists = [value for value in sample.expected.values() if isinstance(value, list)]
         assert chosen.count('{"') == sum(bool(value) and isinstance(value[0], dict) for value in lists)  # that there is a first entry
         assert words.id_to_token(int(tokens[-1])) == "<|im_end|>"
-        assert len(example.values) == sum(
-            1 for chunk in answer_chunks(sample.expected, {}) if chunk.chosen and chunk.text not in (",", "]", "{")
-        )
+        assert len(example.values) == sum(1 for piece in answer_pieces(sample.expected, Printed()) if piece.kind == PieceKind.SCALAR)
 
 
 def test_values_are_where_they_are_said_to_be(taught: Taught, words: Tokenizer) -> None:
@@ -125,6 +123,47 @@ def test_values_know_their_lines_of_the_outline(taught: Taught, words: Tokenizer
                 continue
             line = words.decode(example.tokens[end - 30 : end + 1].tolist(), skip_special_tokens=False)
             assert re.search(rf"[ .]{key}\n$", line)
+
+
+def test_marks_name_the_lines_of_their_values(taught: Taught, words: Tokenizer) -> None:
+    numbers = {words.token_to_id(mark) for mark in NUMBERS}
+    for sample, example in taught:
+        flat = {pointer for pointer in example.values if not re.search(r"/\d+", pointer)}
+        entries = {f"/{key}/{k}" for key, value in sample.expected.items() if isinstance(value, list) for k in range(len(value))}
+        assert set(example.marks) == flat | entries
+        for pointer, index in example.marks.items():
+            mark, source = example.tokens[index], example.sources[index]
+            assert example.chosen[index]
+            if mark in numbers:
+                line = next(token for token in example.tokens[source::-1].tolist() if token in numbers)
+                assert mark == line
+            else:
+                assert pointer not in sample.evidence
+                assert words.id_to_token(int(mark)) == words.id_to_token(int(example.tokens[source])) == "<|page|>"
+
+
+def test_codes_for_keys_change_nothing_else() -> None:
+    for seed in SEEDS:
+        question = whole(make_sample(seed, "train"))
+        coded = with_codes(question, Random(seed))
+        schema = Schema.load(coded.schema)
+        assert schema.is_valid(coded.expected)
+        assert _values(coded.expected) == _values(question.expected)
+        assert list(coded.places.values()) == list(question.places.values())
+        for pointer, place in coded.places.items():
+            value, old = coded.expected, next(p for p, other in question.places.items() if other == place)
+            for step in pointer.split("/")[1:]:
+                value = value[int(step)] if isinstance(value, list) else value[step]
+            assert re.search(r"\d$", pointer)
+            assert len(pointer.split("/")) == len(old.split("/"))
+            assert value is not None
+        assert schema_outline(schema).count(" = ") == schema_outline(Schema.load(question.schema)).count(" = ")
+
+
+def _values(value: object) -> list[object]:
+    if isinstance(value, dict | list):
+        return [leaf for inner in (value.values() if isinstance(value, dict) else value) for leaf in _values(inner)]
+    return [value]
 
 
 def test_sources_stand_before_the_answer_and_show_what_is_copied(taught: Taught, words: Tokenizer) -> None:

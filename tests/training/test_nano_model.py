@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers", minversion="5.12")
 
+from nano.assistants import Shared  # noqa: E402
 from nano.export import FILES, export  # noqa: E402
 from nano.lessons import LESSONS, batches, make_lot, padded  # noqa: E402
 from nano.model import Batch, Nano  # noqa: E402
@@ -62,7 +63,7 @@ def test_muon_makes_steps_orthogonal() -> None:
 
 def settings(run: Path, **others: Any) -> Settings:
     """A run that ends after so many steps and does nothing by the clock."""
-    usual: dict[str, Any] = {"together": 2, "workers": 0, "cooldown": 0, "steps": 0, "minutes": 0.0, "rate": 1.0}
+    usual: dict[str, Any] = {"together": 2, "workers": 0, "cooldown": 0, "steps": 0, "minutes": 0.0, "rate": 1.0, "assistants": 0}
     usual |= {"save_s": 1e9, "check_s": 1e9, "checked": 2}
     return Settings(run, "small", 1024, **(usual | others))
 
@@ -101,6 +102,39 @@ def test_a_run_that_is_terminated_loses_nothing(run_folder: Path, tmp_path: Path
         patch.setattr(Run, "step", last_step)
         train(Run(endless))
     assert Run(endless).progress.step == 1
+
+
+def test_a_step_takes_what_assistants_have_done(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(settings(begun(run_folder, tmp_path), assistants=1))
+    assert run.shared
+    taken: list[tuple[int, int]] = []
+    take = run.shared.take
+    monkeypatch.setattr(run.shared, "take", lambda parameters: taken.append(take(parameters)) or taken[-1])
+    monkeypatch.setattr(run, "over", lambda: any(done for done, _ in taken))
+    run.train()
+    done, tokens = taken[-1]
+    assert done > 0
+    assert 0 < tokens < run.progress.tokens
+    assert all(torch.isfinite(parameter).all() for parameter in run.parameters)
+
+
+def test_gradients_of_assistants_are_added_up() -> None:
+    own, theirs = ([torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.zeros(2, 3))] for _ in range(2))
+    shared = Shared(own)
+    for gradient in (1.0, 2.0):
+        shared.fetch(theirs)
+        (theirs[0] * gradient).sum().backward()
+        shared.add(theirs, 7)
+    own[0].grad = torch.ones(2)
+    assert shared.take(own) == (2, 14)
+    assert own[0].grad.tolist() == [4.0, 4.0]
+    assert own[1].grad is None
+    assert shared.take(own) == (0, 0)
+    assert own[0].grad.tolist() == [4.0, 4.0]
+    own[1].data.fill_(5.0)
+    shared.give(own)
+    shared.fetch(theirs)
+    assert theirs[1].sum() == 30
 
 
 def test_a_run_can_begin_with_an_exported_checkpoint(run_folder: Path, tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding, Tokenizer
 
-from nano.answers import Chunk, answer_chunks
 from nano.pointing import Target, point
 from pagelift.core import Json, PageContent
+from pagelift.evals.spelling import Piece, PieceKind, Printed, answer_pieces
 from pagelift.evals.synthetic import Place
-from pagelift.extract.words_prompt import page_pieces, schema_outline
+from pagelift.extract.words_prompt import NUMBERS, page_pieces, schema_outline
 from pagelift.models.pictures import Picture
 from pagelift.models.positions import Grid
 from pagelift.schema import Schema
@@ -46,11 +46,12 @@ class Question(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Example:
     """tokens: (T,) prompt and answer. chosen: (T,) whether the model has to choose this token. sources: (T,) the token of the prompt
-    that it is copied from or that shows it, NOWHERE if none. outline: (T,) likewise for the tokens that end a line of the outline, the
-    beginning of its value. lines: (T,) for the tokens that begin a value of the answer, the one that ends its line of the outline.
+    that it is copied from or that shows it, for a mark what is on its line, NOWHERE if none. outline: (T,) likewise for the tokens that end
+    a line of the outline, the beginning of its value. lines: (T,) for the tokens that mark or begin a value of the answer, the one that
+    ends its line of the outline. beside: (T,) for the first token of each word of the pages, the mark of its line.
 
     answer: index of the first token of the answer. values: by JSON Pointer the first token and the one after the last of every scalar of
-    the answer. pictures: of the pages, or none of them.
+    the answer. marks: likewise the marks of lines. pictures: of the pages, or none of them.
     """
 
     tokens: npt.NDArray[np.int32]
@@ -58,8 +59,10 @@ class Example:
     sources: npt.NDArray[np.int32]
     outline: npt.NDArray[np.int32]
     lines: npt.NDArray[np.int32]
+    beside: npt.NDArray[np.int32]
     answer: int
     values: dict[str, tuple[int, int]]
+    marks: dict[str, int]
     pictures: tuple[Picture, ...] = ()
 
     @property
@@ -79,31 +82,45 @@ def encode(question: Question, tokenizer: Tokenizer, pictures: Sequence[Picture]
     """Put a question and its answer into tokens."""
     text, spans = _prompt_text(question, pictures)
     prompt = tokenizer.encode(text, add_special_tokens=False)
-    chunks = list(answer_chunks(question.expected, question.places))
+    printed = Printed.at(question.places, question.pages, question.first_line)
+    chunks = list(answer_pieces(question.expected, printed))
     answer_text = "".join(chunk.text for chunk in chunks)
     answer = tokenizer.encode(answer_text + STOP, add_special_tokens=False)
     tokens = np.array(prompt.ids + answer.ids, np.int32)
     start = len(prompt.ids)
-    chosen, values, entries = _choices(chunks, answer, start)
+    chosen, values, entries, marks = _choices(chunks, answer, start)
     sources = np.full(len(tokens), NOWHERE, np.int32)
     words = _tokens_of_words(prompt, spans)
     page_mark = prompt.ids.index(tokenizer.token_to_id("<|page|>"))
     for pointer, (first, last) in values.items():
         target = _target(question, pointer, words, prompt)
         sources[first : last + 1] = point(tokens, (first, last), target, page_mark)
-    for pointer, index in entries.items():
+
+    def begin(pointer: str) -> int:
+        """The first token on the page of a value or of those inside."""
         inside = [p for p in question.places if p == pointer or p.startswith(pointer + "/")]
         places = [min(allowed) for p in inside if (allowed := _inside(question.places[p], words, prompt))]
-        sources[index] = min(places, default=page_mark)
+        return min(places, default=page_mark)
+
+    for pointer, index in (*entries.items(), *marks.items()):
+        sources[index] = int(sources[values[pointer][0]]) if pointer in values else begin(pointer)
     outline, lines = (np.full(len(tokens), NOWHERE, np.int32) for _ in range(2))
     ends = {pointer: end for end, pointer in _outline_ends(text, prompt)}
     for pointer, end in ends.items():
         if pointer in values:
             outline[end] = sources[values[pointer][0]]
+        elif isinstance(_at(question.expected, pointer), list):
+            outline[end] = begin(pointer)
+    for pointer, index in marks.items():
+        lines[index] = ends.get(pointer if pointer in ends else pointer.rpartition("/")[0], NOWHERE)
     quote = tokenizer.token_to_id('"')
     for pointer, (first, _) in values.items():
         lines[first : first + 1 + (tokens[first] == quote)] = ends.get(_ENTRY.sub("/0/", pointer), NOWHERE)
-    return Example(tokens, chosen, sources, outline, lines, start, values, tuple(pictures))
+    beside = np.full(len(tokens), NOWHERE, np.int32)
+    numbers = np.flatnonzero(np.isin(tokens[:start], [tokenizer.token_to_id(mark) for mark in NUMBERS]))
+    firsts = [word[0] for word, *_ in words if word]
+    beside[firsts] = numbers[np.searchsorted(numbers, firsts) - 1]
+    return Example(tokens, chosen, sources, outline, lines, beside, start, values, marks, tuple(pictures))
 
 
 def _prompt_text(question: Question, pictures: Sequence[Picture]) -> tuple[str, list[tuple[int, int, int, float, float]]]:
@@ -160,10 +177,14 @@ def _inside(place: Place, words: Words, prompt: Encoding) -> list[int]:
     return inside[1:] if inside and prompt.tokens[inside[0]] == SPACE else inside
 
 
-def _target(question: Question, pointer: str, words: Words, prompt: Encoding) -> Target:
-    value: Json = question.expected
+def _at(value: Json, pointer: str) -> Json:
     for step in pointer.split("/")[1:]:
-        value = value[int(step)] if isinstance(value, list) else value[step]
+        value = value[int(step)] if isinstance(value, list) else value[step] if isinstance(value, dict) else None
+    return value
+
+
+def _target(question: Question, pointer: str, words: Words, prompt: Encoding) -> Target:
+    value = _at(question.expected, pointer)
     place = question.places.get(pointer)
     if place is None:
         return Target(value, "", [], [], NOWHERE)
@@ -179,26 +200,29 @@ def _target(question: Question, pointer: str, words: Words, prompt: Encoding) ->
 
 
 def _choices(
-    chunks: Sequence[Chunk], answer: Encoding, start: int
-) -> tuple[npt.NDArray[np.bool_], dict[str, tuple[int, int]], dict[str, int]]:
-    """Which tokens are chosen; spans of the scalars; tokens that begin the next entry of an array or end it, by pointer."""
+    chunks: Sequence[Piece], answer: Encoding, start: int
+) -> tuple[npt.NDArray[np.bool_], dict[str, tuple[int, int]], dict[str, int], dict[str, int]]:
+    """Which tokens are chosen; by pointer spans of the scalars, tokens that begin the next entry of an array or end it, and marks."""
     begins, ends = zip(*answer.offsets, strict=True)
     chosen = np.zeros(start + len(begins), bool)
     values: dict[str, tuple[int, int]] = {}
     entries: dict[str, int] = {}
+    marks: dict[str, int] = {}
     at = 0
     for chunk in chunks:
         first = start + int(np.searchsorted(ends, at, side="right"))
         at += len(chunk.text)
         last = start + int(np.searchsorted(begins, at, side="left"))
-        if not chunk.chosen or chunk.pointer is None:
+        if not chunk.chosen:
             continue
         chosen[first:last] = True
-        if chunk.text in (",", "]", "{"):
+        if chunk.kind == PieceKind.MARK:
+            marks[chunk.pointer] = first
+        elif chunk.kind == PieceKind.ENTRY:
             entries[chunk.pointer] = first
         else:
             values[chunk.pointer] = (first, last)
             if chunk.text[-1].isdigit():  # a number ends with what follows it
                 chosen[last] = True
     chosen[-1] = True
-    return chosen, values, entries
+    return chosen, values, entries, marks

@@ -28,19 +28,24 @@ class Heads:
 
 @dataclass(slots=True)
 class Pointing:
-    """Attention logits of taught heads.
+    """Attention logits of taught heads, and hidden states on the way.
 
     rows: by heads, (N,) indices into B * T of the tokens that look, ascending. logits: filled in by the forward pass, (N, T) of each group.
+    layers: whose output is wanted. hidden: filled in, normed as before the head, (B, T, hidden).
     """
 
     rows: Mapping[Heads, Tensor]
     logits: dict[Heads, list[Tensor]] = field(default_factory=dict)
+    layers: tuple[int, ...] = ()
+    hidden: dict[int, Tensor] = field(default_factory=dict)
 
 
 def decode(model: Any, x: Tensor, rotary: tuple[Tensor, Tensor], pointing: Pointing | None = None) -> Tensor:
     """Hidden states after the last norm. model: Qwen3_5TextModel. rotary: cos and sin, (B or 1, T, rotary_dim)."""
     for index, layer in enumerate(model.layers):
         x = _layer(layer, model.config.layer_types[index], x, rotary, pointing, index)
+        if pointing and index in pointing.layers:
+            pointing.hidden[index] = rms_norm(model.norm, x)
     return rms_norm(model.norm, x)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from nano.blanks import with_blanks
+from nano.codes import with_codes
 from nano.crops import Crop, cropped, whole
 from nano.examples import MERGE, NOWHERE, Example, encode
 from nano.strangers import letter_tokens, with_strangers
@@ -54,10 +55,12 @@ LESSONS = (
     Lesson("some fields", ((FEW, 0.3), (SOME, 0.7)), SOME, 512, 0.5),
     Lesson("rows", ((FEW, 0.1), (SOME, 0.3), (ROWS, 0.3), (MANY, 0.3)), MANY, 768, 0.45),
     Lesson("pages", ((SOME, 0.1), (MANY, 0.3), (WHOLE, 0.6)), WHOLE, 1280, 0.5, 0.5),
-    Lesson("documents", ((MANY, 0.35), (WHOLE, 0.65)), WHOLE, 4096, 1.01, 0.5),
+    Lesson("documents", ((MANY, 0.35), (WHOLE, 0.65)), WHOLE, 4096, 1.01, 0.25),
 )
 LOT = 96
 """So many documents are made at a time, sorted by length and put into batches."""
+CODED = 0.3
+"""Of the questions, so many get keys that say nothing."""
 DPI = 60.0
 """Of pictures, before they are made smaller yet."""
 _CHECK_SEED = 500_000_000
@@ -90,6 +93,8 @@ def _examples(lesson: Lesson, seed: int, size: int, folder: Path, split: Split) 
                 pictures = [processor.picture(sample.picture(DPI, page=page.number)) for page in sample.pages]
             elif taught:
                 question = with_blanks(question, rng)
+            if taught and rng.random() < CODED:
+                question = with_codes(question, rng)
             if taught:
                 question = question._replace(first_line=rng.choice((0, rng.randrange(LINES))))
             examples.append(encode(question, tokenizer, pictures))
@@ -150,13 +155,13 @@ def batches(examples: list[Example], tokens: int, rng: Random | None = None) -> 
 
 
 def padded(examples: list[Example], pad: int, image: int) -> dict[str, np.ndarray]:
-    """tokens, chosen, sources, outline, lines of several examples as (B, T), padded at the end; positions (3, T), which they share.
+    """tokens, chosen, sources, outline, lines, beside of several examples as (B, T), padded at the end; positions (3, T), which they share.
 
     image: the token of pictures. With pictures: patches (all of them, features) and grids (pictures, 3).
     """
     length = max(map(len, examples))
     made = {"tokens": np.full((len(examples), length), pad, np.int64), "chosen": np.zeros((len(examples), length), bool)}
-    made |= {name: np.full((len(examples), length), NOWHERE, np.int64) for name in ("sources", "outline", "lines")}
+    made |= {name: np.full((len(examples), length), NOWHERE, np.int64) for name in ("sources", "outline", "lines", "beside")}
     for name, array in made.items():
         for row, example in enumerate(examples):
             array[row, : len(example)] = getattr(example, name)

@@ -20,7 +20,7 @@ from nano.forward import Heads, Pointing, decode
 
 @dataclass(slots=True)
 class Batch:
-    """Padded sequences. tokens, sources, outline, lines: (B, T) int64. chosen: (B, T) bool. positions: (3, T), of all.
+    """Padded sequences. tokens, sources, outline, lines, beside: (B, T) int64. chosen: (B, T) bool. positions: (3, T), of all.
 
     See `lessons.padded`. patches, grids: of the pictures, if there are any.
     """
@@ -30,6 +30,7 @@ class Batch:
     sources: Tensor
     outline: Tensor
     lines: Tensor
+    beside: Tensor
     positions: Tensor
     patches: Tensor | None = None
     grids: Tensor | None = None
@@ -44,7 +45,7 @@ class Batch:
 class Outcome:
     """loss: to go down. best: (N,) the token with the highest logit at each chosen one. right: (N,) whether it is that one. pointed: share
     of sources that the last head found. outlined: share of values found at their lines of the outline. lined: share of lines of the outline
-    found where their values begin."""
+    found where their values begin. numbered: share of words that found the mark of their line."""
 
     loss: Tensor
     choice_loss: float
@@ -53,13 +54,15 @@ class Outcome:
     pointed: float
     outlined: float
     lined: float
+    numbered: float
 
 
 class Nano(nn.Module):
     """The checkpoint's modules. pointing_layers: so many of the last layers with attention have heads that are taught where values stand;
     those of the last layer can hand what they find to the output directly. In the layer with attention before them, heads are taught to
     find the value at the end of its line of the outline, so that the answer does not have to find it in one step; and another head of each
-    group, there and in the next one, finds this line where the value begins."""
+    group, there and in the next one, finds this line where the value begins. In the first layer with attention, heads find the mark of its
+    line from each word of a page, so that who finds the word knows the line."""
 
     def __init__(self, config: dict[str, Any], pointing_layers: int = 2) -> None:
         super().__init__()
@@ -72,6 +75,7 @@ class Nano(nn.Module):
         self.value_heads = tuple(Heads(layer, 0) for layer in last)
         self.outline_heads = tuple(Heads(layer, 0) for layer in before)
         self.line_heads = tuple(Heads(layer, 1) for layer in (*before, last[0]))
+        self.mark_heads = (Heads(full[0], 0),) if full[0] < last[0] else ()
 
     @property
     def text(self) -> Any:
@@ -93,16 +97,25 @@ class Nano(nn.Module):
             (self.value_heads, *_looking(batch.sources, ahead=True)),
             (self.outline_heads, *_looking(batch.outline, ahead=False)),
             (self.line_heads, *_looking(batch.lines, ahead=True)),
+            (self.mark_heads, *_looking(batch.beside, ahead=False)),
         )
-        pointing = Pointing({one: rows for heads, rows, _ in taught for one in heads})
+        pointing = Pointing({one: rows for heads, rows, _ in taught for one in heads}, layers=tuple(one.layer for one in self.mark_heads))
         hidden = self.hidden(batch, pointing)
         asked = batch.chosen[:, 1:]
         logits = F.linear(hidden[:, :-1][asked], self.text.embed_tokens.weight).float()
         wanted = batch.tokens[:, 1:][asked]
         choice = F.cross_entropy(logits, wanted)
         losses, shares = zip(*(_found([pointing.logits[one] for one in heads], places) for heads, _, places in taught), strict=True)
+        losses += tuple(self._named(batch, early) for early in pointing.hidden.values() if (batch.beside >= 0).any())
         best = logits.argmax(-1)
         return Outcome(choice + pointing_weight * sum(losses), choice.item(), best, best == wanted, *shares)
+
+    def _named(self, batch: Batch, hidden: Tensor) -> Tensor:
+        """Mean loss of the words of pages saying the mark of their line, among all marks of the batch, by hidden states on the way: so that
+        whoever copies from a word can copy the mark as well."""
+        rows, columns = (batch.beside >= 0).nonzero(as_tuple=True)
+        marks, wanted = batch.tokens[rows, batch.beside[rows, columns]].unique(return_inverse=True)
+        return F.cross_entropy(F.linear(hidden[rows, columns], self.text.embed_tokens.weight[marks]).float(), wanted)
 
 
 def _looking(places: Tensor, ahead: bool) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ from nano.model import Batch, Nano
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of values, right and all: flat or in arrays; nulls apart, whose wrong ones are false fills."""
+    """Counts of values, right and all: flat or in arrays; nulls apart, whose wrong ones are false fills; and of marks of lines."""
 
     flat_right: int = 0
     flat: int = 0
@@ -24,6 +24,8 @@ class Tally:
     array: int = 0
     null_right: int = 0
     null: int = 0
+    mark_right: int = 0
+    mark: int = 0
 
     def include(self, other: Tally) -> None:
         for one in fields(self):
@@ -40,6 +42,7 @@ class Tally:
             "flat": share(self.flat_right, self.flat),
             "array": share(self.array_right, self.array),
             "nulls": share(self.null_right, self.null),
+            "lines": share(self.mark_right, self.mark),
             "n": self.flat + self.array,
         }
 
@@ -60,4 +63,6 @@ def tally(model: Nano, batch: Batch, examples: list[Example], null: int, digits:
             kind = "null" if example.tokens[first] == null else "array" if in_array(pointer) else "flat"
             setattr(total, kind, getattr(total, kind) + 1)
             setattr(total, f"{kind}_right", getattr(total, f"{kind}_right") + right)
+        total.mark += len(example.marks)
+        total.mark_right += len(example.marks) - int(wrong[row, list(example.marks.values())].sum())
     return total

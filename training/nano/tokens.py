@@ -88,7 +88,7 @@ def write_tokenizer(engine: Tokenizer, folder: Path) -> None:
 
 def training_texts(count: int) -> Iterator[str]:
     """Prompts and answers of the train split, without marks, to fit the tokenizer to."""
-    from nano.answers import answer_chunks
+    from pagelift.evals.spelling import Printed, answer_pieces
     from pagelift.evals.synthetic import make_sample
     from pagelift.extract.words_prompt import words_prompt
     from pagelift.schema import Schema
@@ -96,4 +96,4 @@ def training_texts(count: int) -> Iterator[str]:
     for seed in range(count):
         sample = make_sample(_SEED + seed, "train")
         yield _MARK.sub("", words_prompt(sample.pages, Schema.load(sample.schema)))
-        yield "".join(chunk.text for chunk in answer_chunks(sample.expected, sample.evidence))
+        yield "".join(piece.text for piece in answer_pieces(sample.expected, Printed.at(sample.evidence)))

@@ -27,9 +27,11 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
+from nano import assistants
+from nano.assistants import Shared
 from nano.examples import Example
 from nano.export import FILES
-from nano.lessons import LESSONS, batches, check_lot, lots, padded
+from nano.lessons import LESSONS, Lesson, batches, check_lot, lots, padded
 from nano.model import Batch, Nano, load_checkpoint
 from nano.optimizers import Optimizers
 from nano.precision import autocast, products
@@ -47,6 +49,8 @@ CHECKED: dict[Split, str] = {"train": "fresh", "validation": "check"}
 """The splits that checks are made on, and their names in the curve."""
 AHEAD = 3
 """So many lots are asked of each process before they are needed."""
+OWN_LOTS = 1_000_000
+"""Assistants begin with lots so many further on."""
 LOTS = 8
 """Batches are sorted by length among the examples of so many of them, at least."""
 
@@ -55,8 +59,8 @@ LOTS = 8
 class Settings:
     """tokens: of a batch. together: so many batches make a step. cooldown: so many last steps at a falling rate, 0 to train on.
 
-    steps: stop after so many, 0 for never. minutes: likewise, of this start. rate: factor of the learning rates. checkpoint: folder whose
-    weights and tokenizer a new run begins with. lesson: with which it begins.
+    steps: stop after so many, 0 for never. minutes: likewise, of this start. rate: factor of the learning rates. assistants: processes that
+    compute gradients beside this one. checkpoint: folder whose weights and tokenizer a new run begins with. lesson: with which it begins.
     """
 
     run: Path
@@ -68,6 +72,7 @@ class Settings:
     steps: int
     minutes: float
     rate: float
+    assistants: int
     save_s: float
     check_s: float
     checked: int
@@ -118,6 +123,8 @@ class Run:
         self.digits = [self.tokenizer.token_to_id(sign) for sign in "0123456789.-eE"]
         self.pad = self.tokenizer.token_to_id("<|endoftext|>")
         self.load()
+        self.parameters = list(self.model.parameters())
+        self.shared = Shared(self.parameters) if settings.assistants else None
 
     def load(self) -> None:
         path = self.settings.run / "state.pt"
@@ -193,6 +200,15 @@ class Run:
         settings, progress = self.settings, self.progress
         lesson = LESSONS[progress.lesson]
         log.info("lesson %d: %s", progress.lesson, lesson.name)
+        helping = assistants.start(settings.assistants, self.assist)
+        try:
+            return self.taught(lesson)
+        finally:
+            for process in helping:
+                process.terminate()
+
+    def taught(self, lesson: Lesson) -> bool:
+        settings, progress = self.settings, self.progress
         saved = checked = reported = last = time.monotonic()
         sums: dict[str, float] = {}
         for taken, examples in lots(lesson, progress.lot, settings.run, LOTS * settings.tokens, self.pool, AHEAD * settings.workers):
@@ -232,13 +248,13 @@ class Run:
         return bool(cooled or late or (settings.steps and progress.step >= settings.steps))
 
     def step(self, groups: list[list[Example]], sums: dict[str, float]) -> None:
-        """One step by the mean of the losses of some batches."""
+        """One step by the mean of the losses of some batches, and of what assistants have done since the last one."""
         for group in groups:
             with autocast(self.device):
                 outcome = self.model(self.batch(group), POINTING)
             if not math.isfinite(outcome.choice_loss):
                 raise FloatingPointError(f"the loss is {outcome.choice_loss} at step {self.progress.step}")
-            (outcome.loss / len(groups)).backward()
+            outcome.loss.backward()
             self.progress.tokens += sum(map(len, group))
             found = {
                 "loss": outcome.choice_loss,
@@ -246,12 +262,37 @@ class Run:
                 "pointed": outcome.pointed,
                 "outlined": outcome.outlined,
                 "lined": outcome.lined,
+                "numbered": outcome.numbered,
                 "n": 1.0,
             }
             for name, value in found.items():
                 sums[name] = sums.get(name, 0.0) + value
+        count = len(groups)
+        if self.shared:
+            further, tokens = self.shared.take(self.parameters)
+            count += further
+            self.progress.tokens += tokens
+        for parameter in self.parameters:
+            if parameter.grad is not None:
+                parameter.grad /= count
         self.optimizers.step(self.rate())
+        if self.shared:
+            self.shared.give(self.parameters)
         self.progress.step += 1
+
+    def assist(self, number: int) -> None:
+        """What an assistant does: the gradients of one batch after the other of the lesson, from lots of its own, without end."""
+        assert self.shared
+        settings, lesson = self.settings, LESSONS[self.progress.lesson]
+        first, parent = self.progress.lot + (number + 1) * OWN_LOTS, os.getppid()
+        for _, examples in lots(lesson, first, settings.run, LOTS * settings.tokens):
+            for group in batches(examples, settings.tokens, Random(first)):
+                if assistants.left_alone(parent):
+                    return
+                self.shared.fetch(self.parameters)
+                with autocast(self.device):
+                    self.model(self.batch(group), POINTING).loss.backward()
+                self.shared.add(self.parameters, sum(map(len, group)))
 
 
 def parse() -> Settings:
@@ -264,6 +305,7 @@ def parse() -> Settings:
     parser.add_argument(
         "--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2) if on_gpu else 0, help="processes that make documents"
     )
+    parser.add_argument("--assistants", type=int, default=0, help="processes that compute gradients on free cores, one lesson long")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU")
     parser.add_argument("--cooldown", type=int, default=0, help="last steps, at a falling learning rate")
     parser.add_argument("--steps", type=int, default=0, help="stop after so many steps; 0: never")

@@ -31,6 +31,10 @@ class Box:
     def center_y(self) -> float:
         return (self.top + self.bottom) / 2
 
+    def holds_center(self, other: Box) -> bool:
+        """Whether the middle of another box is inside."""
+        return self.x0 <= other.center_x <= self.x1 and self.top <= other.center_y <= self.bottom
+
     def overlap_x(self, other: Box) -> float:
         """Length in points that both boxes share on the horizontal axis; negative is the gap between them."""
         return min(self.x1, other.x1) - max(self.x0, other.x0)

@@ -28,7 +28,9 @@ FREE_LENGTH = 60
 
 
 class Codec(Protocol):
-    """The part of a tokenizer that drafts need."""
+    """The part of a tokenizer that drafts need. special_ids: of tokens that add nothing to a text."""
+
+    special_ids: frozenset[int]
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text."""
@@ -79,12 +81,12 @@ class Drafter:
         self._blank: bool | None = None  # whether a blank stands before a value
 
     def token_bytes(self, index: int) -> bytes:
-        """The bytes of a token."""
-        return self._codec.token_bytes(index)
+        """What a token adds to the answer: its bytes, none for a special one."""
+        return b"" if index in self._codec.special_ids else self._codec.token_bytes(index)
 
     def extend(self, tokens: Sequence[int]) -> None:
         """The answer goes on with these tokens."""
-        text = b"".join(map(self._codec.token_bytes, tokens))
+        text = b"".join(map(self.token_bytes, tokens))
         self._end = (self._end + text.decode(errors="replace"))[-64:]
         for written in self._outline.feed(text):
             if written.is_scalar:
@@ -106,7 +108,7 @@ class Drafter:
                 forced = list(constraint.forced())
                 constraint.accept(forced)
                 accepted += len(tokens) + len(forced)
-                piece += b"".join(map(self._codec.token_bytes, forced)).decode(errors="replace")
+                piece += b"".join(map(self.token_bytes, forced)).decode(errors="replace")
                 for written in outline.feed(piece.encode()):
                     if written.is_scalar:
                         trail.add(written, self._guesser.pages.find(written.text, trail.cursor))

@@ -57,8 +57,8 @@ class Grammar:
         return GrammarConstraint(self.compiled.matcher.deep_copy(), self.vocabulary, Guard(self.vocabulary, self.limits), self._wide)
 
     def _wide(self) -> Any:
-        """A matcher of any JSON in this style."""
-        make = functools.partial(_matcher, self.vocabulary, LarkWriter(self.style).write(Choice([Anything(WIDE_DEPTH)])))
+        """A matcher of any JSON in this style; fixed objects have no marks."""
+        make = functools.partial(_matcher, self.vocabulary, LarkWriter(self.style, True).write(Choice([Anything(WIDE_DEPTH)])))
         return self.vocabulary.cached(("any JSON", self.style), make).deep_copy()
 
 

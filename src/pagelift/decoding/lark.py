@@ -11,6 +11,7 @@ from pagelift.decoding.scalar_values import plain_string
 from pagelift.decoding.style import JsonStyle
 from pagelift.decoding.values import Anything, ArrayValue, ByGuidance, Choice, Fixed, Member, ObjectValue, Option, Pattern, Scalar
 
+MARK = "mark"
 MAX_INLINE = 8
 """Fixed values that are written as alternatives of a rule; more become one terminal."""
 MAX_LEVELS = 40
@@ -19,25 +20,32 @@ MAX_LEVELS = 40
 
 @dataclass(slots=True)
 class LarkWriter:
-    """Writes rules, one for each place (and level, where lines are indented)."""
+    """Writes rules, one for each place (and level, where lines are indented). optional_marks: those of the style may be left out."""
 
     style: JsonStyle
+    optional_marks: bool = False
     _lines: list[str] = field(default_factory=list)
     _names: dict[object, str] = field(default_factory=dict)
-    _followers: dict[tuple[str, int, bool, int], str] = field(default_factory=dict)
+    _followers: dict[tuple[str, int, bool, int, bool], str] = field(default_factory=dict)
     _inner: dict[int, Choice] = field(default_factory=dict)
-    _pending: list[tuple[str, Choice | Anything, int]] = field(default_factory=list)
+    _pending: list[tuple[str, Choice | Anything, int, bool]] = field(default_factory=list)
+    _unmarked: bool = False
+    """Whether what is being written stands in an array, or marks are not used at all."""
 
-    def write(self, root: Choice, level: int = 0, before: str = "", after: str = "") -> str:
-        """The grammar of one value, between two fixed texts. level: containers around it."""
+    def write(self, root: Choice, level: int = 0, before: str = "", after: str = "", in_array: bool = False) -> str:
+        """The grammar of one value, between two fixed texts. level: containers around it. in_array: one of them is an array."""
+        self._unmarked = in_array or not self.style.marks
         parts = [_literal(before)] * bool(before) + [self._place(root, level)] + [_literal(after)] * bool(after)
         self._add("start", " ".join(parts))
         while self._pending:
-            name, place, level = self._pending.pop()
+            name, place, level, self._unmarked = self._pending.pop()
             if isinstance(place, Anything):
                 self._add(name, self._anything(place.depth, level))
             else:
-                self._add(name, " | ".join(dict.fromkeys(self._option(option, level) for option in place.options)))
+                scalars, others = _divided(place.options)
+                self._add(name, self._alternatives([self.scalar(s, level) for s in scalars], [self._other(o, level) for o in others]))
+        if self.style.marks:
+            self._add(MARK, " | ".join(self.style.marks))
         return "\n".join(["%llguidance {}", *self._lines, ""])
 
     def _add(self, name: str, body: str) -> None:
@@ -54,10 +62,26 @@ class LarkWriter:
         level = level if self.style.indent else 0
         if level > MAX_LEVELS:
             return '"null"'
-        name, new = self._named((id(place) if isinstance(place, Choice) else place, level), "v")
+        name, new = self._named((id(place) if isinstance(place, Choice) else place, level, self._unmarked), "v")
         if new:
-            self._pending.append((name, place, level))
+            self._pending.append((name, place, level, self._unmarked))
         return name
+
+    @property
+    def _mark(self) -> str:
+        return f"{MARK}?" if self.optional_marks else MARK
+
+    def _entry(self, place: Choice, level: int) -> str:
+        """A place in an array."""
+        outer, self._unmarked = self._unmarked, True
+        name = self._place(place, level)
+        self._unmarked = outer
+        return name if outer else f"{self._mark} {name}"
+
+    def _alternatives(self, scalars: list[str], others: list[str]) -> str:
+        if scalars and not self._unmarked:
+            scalars = [f"{self._mark} ({' | '.join(dict.fromkeys(scalars))})"]
+        return " | ".join(dict.fromkeys([*scalars, *others]))
 
     def _rule(self, body: str) -> str:
         """A rule for a body that may be written again."""
@@ -66,14 +90,12 @@ class LarkWriter:
             self._add(name, body)
         return name
 
-    def _option(self, option: Option, level: int) -> str:
+    def _other(self, option: Option, level: int) -> str:
         if isinstance(option, ObjectValue):
             return self._object(option, level)
         if isinstance(option, ArrayValue):
             return self._array(option, level)
-        if isinstance(option, Anything):
-            return self._place(option, level)
-        return self.scalar(option, level)
+        return self._place(option, level) if isinstance(option, Anything) else self.scalar(option, level)
 
     def scalar(self, option: Scalar, level: int = 0) -> str:
         if isinstance(option, ByGuidance):
@@ -123,7 +145,7 @@ class LarkWriter:
 
     def _follower(self, member: Member, level: int) -> str:
         """A member with the separator before it: a rule, since large schemas repeat the same ones in many objects."""
-        key = (member.name, id(member.value), member.skippable, level if self.style.indent else 0)
+        key = (member.name, id(member.value), member.skippable, level if self.style.indent else 0, self._unmarked)
         if key not in self._followers:
             pair = self._rule(f"{_literal(self.style.between(level))} {self._pair(member, level)}")
             self._followers[key] = self._rule(f"{pair}?") if member.skippable else pair
@@ -137,11 +159,11 @@ class LarkWriter:
 
     def _array(self, value: ArrayValue, level: int) -> str:
         between = _literal(self.style.between(level))
-        places = [self._place(place, level + 1) for place in value.first]
-        rest = self._place(value.rest, level + 1) if value.rest is not None else ""
+        places = [self._entry(place, level + 1) for place in value.first]
+        rest = self._entry(value.rest, level + 1) if value.rest is not None else ""
         body = ""
         if value.among is not None and rest:
-            body = self._containing(rest, self._place(value.among, level + 1), value.count, between)
+            body = self._containing(rest, self._entry(value.among, level + 1), value.count, between)
             body = f"{between} {body}" if places else body
         elif rest:
             least, most = max(0, value.least - len(places)), None if value.most is None else max(0, value.most - len(places))
@@ -169,11 +191,28 @@ class LarkWriter:
     def _anything(self, depth: int, level: int) -> str:
         plain = [self.scalar(Fixed((None, True, False))), self.scalar(plain_string())]
         plain.append(self.scalar(Pattern(tuple(number_patterns(NumberRange(), whole=False) or ()))))
-        if depth > 0:
-            inner = self._inner.setdefault(depth, Choice([Anything(depth - 1)]))
-            plain.append(self._array(ArrayValue(rest=inner), level))
-            plain.append(self._object(ObjectValue(extra=[(plain_string(1, 100), inner)]), level))
-        return " | ".join(plain)
+        if depth == 0:
+            return self._alternatives(plain, [])
+        inner = self._inner.setdefault(depth, Choice([Anything(depth - 1)]))
+        array = self._array(ArrayValue(rest=inner), level)
+        return self._alternatives(plain, [array, self._object(ObjectValue(extra=[(plain_string(1, 100), inner)]), level)])
+
+
+def _divided(options: list[Option]) -> tuple[list[Scalar], list[Option]]:
+    """Options that are scalars, and all others; fixed values are divided, too."""
+    scalars: list[Scalar] = []
+    others: list[Option] = []
+    for option in options:
+        if isinstance(option, Fixed):
+            single = tuple(value for value in option.values if not isinstance(value, dict | list))
+            whole = tuple(value for value in option.values if isinstance(value, dict | list))
+            scalars += [Fixed(single)] * bool(single)
+            others += [Fixed(whole)] * bool(whole)
+        elif isinstance(option, Scalar):
+            scalars.append(option)
+        else:
+            others.append(option)
+    return scalars, others
 
 
 def _repeated(body: str, least: int, most: int | None) -> str:

@@ -194,7 +194,10 @@ class _Regeneration:
         denied = [*self._tried[target.path], *target.instead_of]
         root.options = [excluding(o, denied) if isinstance(o, Fixed | Pattern) else o for o in root.options]
         settle(root, builder.choices, schema.writes_everything)
-        return LarkWriter(self.grammar.style).write(root, len(target.path), before, after) if root.possible else None
+        if not root.possible:
+            return None
+        in_array = any(isinstance(step, int) for step in target.path)
+        return LarkWriter(self.grammar.style).write(root, len(target.path), before, after, in_array)
 
 
 def _identical(a: Any, b: Any) -> bool:

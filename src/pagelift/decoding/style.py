@@ -17,11 +17,15 @@ class JsonStyle:
 
     A model left free to choose white space can repeat it without end, and one forced to fully compact JSON shortens lists, so the
     default is one line with a space after each separator.
+
+    marks: names of special tokens, one of which stands before each entry of an outermost array and before each scalar outside of arrays:
+    where a model that was trained so says which line of the pages it is about to read. They are no part of the answer's text.
     """
 
     separator: str = ", "
     colon: str = ": "
     indent: int = 0
+    marks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.separator.strip(" ") != "," or self.colon.strip(" ") != ":" or not 0 <= self.indent <= MAX_INDENT:

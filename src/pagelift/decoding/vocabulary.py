@@ -49,9 +49,9 @@ class Vocabulary:
 
     @functools.cached_property
     def token_bytes(self) -> list[bytes]:
-        """The bytes of every id; b"" for ids without a token."""
-        known = self.tokenizer.vocab_size
-        return [self.tokenizer.token_bytes(i) if i < known else b"" for i in range(self.size)]
+        """What every id adds to an answer; b"" for special tokens and for ids without a token."""
+        known, special = self.tokenizer.vocab_size, self.tokenizer.special_ids
+        return [self.tokenizer.token_bytes(i) if i < known and i not in special else b"" for i in range(self.size)]
 
     @property
     def engine(self) -> Any:
@@ -71,7 +71,7 @@ class Vocabulary:
         """Ids of the tokens that begin with each byte, 256 sorted arrays."""
         found: list[list[int]] = [[] for _ in range(256)]
         for index, token in enumerate(self.token_bytes):
-            if token and index not in self.tokenizer.special_ids:
+            if token:
                 found[token[0]].append(index)
         return [np.asarray(ids, np.int64) for ids in found]
 
@@ -99,7 +99,8 @@ class _Wrapped:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         tokenizer = vocabulary.tokenizer
-        self.tokens: Sequence[bytes] = vocabulary.token_bytes
+        known = tokenizer.vocab_size
+        self.tokens: Sequence[bytes] = [tokenizer.token_bytes(i) if i < known else b"" for i in range(vocabulary.size)]
         self.eos_token_id = vocabulary.stop_tokens[0] if vocabulary.stop_tokens else 0
         self.bos_token_id = None
         self.special_token_ids = sorted(tokenizer.special_ids | set(vocabulary.stop_tokens))

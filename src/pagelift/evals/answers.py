@@ -1,21 +1,21 @@
 """The true answer to a question as the decoder would write it, token by token, and which of its tokens a model has a choice about.
 
 Keys and separators are forced by the grammar. What is left are the tokens of values, and a little punctuation: whether a list goes on,
-where a number ends.
+where a number ends. A mark of a line counts to what it stands before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
-from pagelift.core import Json
+from pagelift.core import Json, PageContent
 from pagelift.decoding import Constraint, Vocabulary
-from pagelift.evals.spelling import answer_pieces
+from pagelift.evals.spelling import PieceKind, Printed, answer_pieces
 from pagelift.evidence.align import align
 from pagelift.evidence.places import PageIndex
 from pagelift.extract.answers import value_spans
@@ -44,17 +44,21 @@ class AnswerTokens:
 
 @dataclass(frozen=True, slots=True)
 class AnswerText:
-    """text: JSON on one line. unknown: JSON Pointers of the values that the truth does not state; null or empty in the text."""
+    """text: JSON on one line. unknown: JSON Pointers of the values that the truth does not state; null or empty in the text. marks: see
+    `JsonStyle.marks`, by the byte of the text before which they stand."""
 
     text: str
     unknown: frozenset[str]
+    marks: Mapping[int, str] = field(default_factory=dict)
 
 
-def answer_text(truth: Json, schema: Schema, pages: Sequence[PageIndex], shown: Sequence[int] | None = None) -> AnswerText:
+def answer_text(
+    truth: Json, schema: Schema, pages: Sequence[PageIndex], shown: Sequence[int] | None = None, marked: Sequence[PageContent] | None = None
+) -> AnswerText:
     """The truth as the answer to a question: all properties in schema order, numbers with the digits that are printed.
 
-    shown: numbers of the pages that the question shows, None for all; what is printed on others is left out then. Raises
-    ExtractionError when the truth cannot be brought into the shape of the schema.
+    shown: numbers of the pages that the question shows, None for all; what is printed on others is left out then. marked: the pages, for
+    a model that is to say their lines. Raises ExtractionError when the truth cannot be brought into the shape of the schema.
     """
     full = schema.conform(_within(truth, schema.root)).data
     printed = align(full, pages)
@@ -62,15 +66,21 @@ def answer_text(truth: Json, schema: Schema, pages: Sequence[PageIndex], shown: 
         on = {pointer: place.page in shown for pointer, place in printed.items()}
         full = schema.conform(_on_pages(full, on, "")).data
         printed = align(full, [page for page in pages if page.number in shown])
-    text = "".join(piece.text for piece in answer_pieces(full, {pointer: place.raw for pointer, place in printed.items()}))
+    text, marks = "", {}
+    for piece in answer_pieces(full, Printed.at(printed, marked)):
+        if piece.kind == PieceKind.MARK:
+            marks[len(text.encode())] = piece.text
+        else:
+            text += piece.text
     unknown = frozenset(pointer for pointer in value_spans(text) if not _is_stated(truth, pointer))
-    return AnswerText(text, unknown)
+    return AnswerText(text, unknown, marks)
 
 
 def answer_tokens(answer: AnswerText, constraint: Constraint, vocabulary: Vocabulary) -> AnswerTokens:
     """The tokens of an answer: forced ones as the grammar gives them, others as the tokenizer cuts the text that is left."""
     data = answer.text.encode()
-    walk = _Walk(data, constraint, vocabulary)
+    marks = {at: vocabulary.tokenizer.encode(mark) for at, mark in answer.marks.items()}
+    walk = _Walk(data, constraint, vocabulary, marks)
     complete = walk.run()
     spans = _kinds_of_bytes(answer)
     kinds = [TokenKind.FORCED if forced else _kind(spans, begin, end) for begin, end, forced in walk.spans]
@@ -80,8 +90,9 @@ def answer_tokens(answer: AnswerText, constraint: Constraint, vocabulary: Vocabu
 class _Walk:
     """An answer's bytes through a grammar. spans: first byte, byte after the last, and whether it was forced, of each token."""
 
-    def __init__(self, data: bytes, constraint: Constraint, vocabulary: Vocabulary) -> None:
+    def __init__(self, data: bytes, constraint: Constraint, vocabulary: Vocabulary, marks: dict[int, list[int]]) -> None:
         self._data = data
+        self._marks = marks
         self._constraint = constraint
         self._vocabulary = vocabulary
         self._cut: dict[int, int] = {}
@@ -104,6 +115,12 @@ class _Walk:
         """Take the token that comes next by the tokenizer, else the longest that the grammar admits."""
         if self._constraint.finished:
             return False
+        mark = self._marks.pop(self._at, [])
+        if mark and self._constraint.prefix(mark) == len(mark):
+            self._constraint.accept(mark)
+            self.tokens += mark
+            self.spans += [(self._at, self._at + 1, False)] * len(mark)
+            return True
         if self._at not in self._cut:
             self._cut = self._cuts()
         usual = self._cut[self._at]

@@ -5,7 +5,7 @@ The prompt is the one that the engine `vlm` makes of the document; the answer is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,9 @@ import numpy.typing as npt
 from pagelift.core import Json
 from pagelift.documents import open_document
 from pagelift.evals.cases import Case
-from pagelift.evals.spelling import Piece, PieceKind, answer_pieces
+from pagelift.evals.spelling import Piece, PieceKind, Printed, Shown, answer_pieces
 from pagelift.evals.synthetic import Sample
+from pagelift.evidence.align import align
 from pagelift.extract.engines import ReadablePage
 from pagelift.extract.local import question_text
 from pagelift.extract.prompts import read_template
@@ -33,7 +34,7 @@ from pagelift.weights import ChatTemplate, Tokenizer
 @dataclass(frozen=True, slots=True)
 class Forced:
     """tokens: (T,) prompt and answer. positions: (3, T). answer: index of the first token of the answer, whose last one ends the turn.
-    values: (T,) whether a token belongs to a scalar of the answer, and is no punctuation of the JSON around it."""
+    values: (T,) whether a token belongs to a scalar of the answer or is a mark of a line, and is no punctuation of the JSON around it."""
 
     id: str
     tokens: npt.NDArray[np.int64]
@@ -65,23 +66,18 @@ class Forcer:
     def sample(self, sample: Sample) -> Forced:
         """A generated document, read as any other; numbers keep the digits that are printed."""
         with open_document(sample.pdf, ocr="never") as document:
-            return self._forced(
-                sample.id,
-                tuple(document.pages()),
-                sample.schema,
-                answer_pieces(sample.expected, {pointer: place.raw for pointer, place in sample.evidence.items()}),
-            )
+            return self._forced(sample.id, tuple(document.pages()), Schema.load(sample.schema), sample.expected, sample.evidence)
 
     def case(self, case: Case) -> Forced:
         """A document of a folder."""
         schema = Schema.load(case.schema)
         with open_document(case.document) as document:
-            return self._forced(case.id, tuple(document.pages()), schema, answer_pieces(schema.conform(case.truth()).data, {}))
+            return self._forced(case.id, tuple(document.pages()), schema, schema.conform(case.truth()).data)
 
     def document(self, path: Path, schema: Schema, answer: Json) -> Forced:
         """A document of a user. answer: what is taken for right."""
         with open_document(path) as document:
-            return self._forced(path.stem, tuple(document.pages()), schema, answer_pieces(schema.conform(answer).data, {}))
+            return self._forced(path.stem, tuple(document.pages()), schema, schema.conform(answer).data)
 
     def text(self, identity: str, tokens: Sequence[int]) -> Forced:
         """Plain text without a question; no token is a value."""
@@ -91,21 +87,26 @@ class Forcer:
     def encode(self, text: str) -> list[int]:
         return self._tokenizer.encode(text)
 
-    def _forced(self, identity: str, pages: Sequence[ReadablePage], schema: Schema | dict[str, Json], pieces: Iterator[Piece]) -> Forced:
-        loaded = schema if isinstance(schema, Schema) else Schema.load(schema)
+    def _forced(
+        self, identity: str, pages: Sequence[ReadablePage], schema: Schema, answer: Json, places: Mapping[str, Shown] | None = None
+    ) -> Forced:
+        """places: of the values, None where they are not known."""
         seen = tuple(SeenPage(page) for page in pages)
-        text = question_text(Question(loaded, seen), self._template)
+        text = question_text(Question(schema, seen), self._template)
         pictures = [page.picture() for page in seen] if self._processor else []
         prompt = self._prompts.build(user_turn(text, len(pictures)), pictures)
-        tokens, values = self._answer(list(pieces))
+        marked = [page.content for page in seen] if self._template is None else None
+        if places is None:
+            places = align(answer, [page.index for page in seen]) if marked else {}
+        tokens, values = self._answer(list(answer_pieces(answer, Printed.at(places, marked))))
         return _joined(identity, prompt, tokens, values)
 
     def _answer(self, pieces: Sequence[Piece]) -> tuple[list[int], list[bool]]:
-        """Tokens of an answer and the end of the turn, and which of them overlap a scalar."""
+        """Tokens of an answer and the end of the turn, and which of them overlap a scalar or a mark."""
         encoded = self._tokenizer.engine.encode("".join(piece.text for piece in pieces), add_special_tokens=False)
         inside: list[bool] = []
         for piece in pieces:
-            inside += [piece.kind == PieceKind.SCALAR] * len(piece.text)
+            inside += [piece.kind in (PieceKind.SCALAR, PieceKind.MARK)] * len(piece.text)
         values = [any(inside[begin:end]) for begin, end in encoded.offsets]
         end = self._tokenizer.find("<|im_end|>")
         stop = min(self._tokenizer.stop_tokens) if end is None else end

@@ -51,7 +51,8 @@ class Tracer:
     def _ask(self, plan: Plan, question: Question, truth: Json) -> Trace:
         """One question with its true answer."""
         numbers = None if len(plan.windows) == 1 else [page.number for page in question.pages]
-        answer = answer_text(truth, question.schema, [page.index for page in plan.pages], numbers)
+        marked = [page.content for page in question.pages] if self._asker.style.marks else None
+        answer = answer_text(truth, question.schema, [page.index for page in plan.pages], numbers, marked)
         forced = answer_tokens(answer, self._asker.grammar(question).constraint(), self._model.vocabulary)
         prompt = self._asker.prompt(question)
         chosen = np.flatnonzero((forced.kinds == TokenKind.VALUE) | (forced.kinds == TokenKind.PUNCTUATION))

@@ -45,7 +45,7 @@ class LocalAsker:
         self._model = model
         self._template = template
         self._sampling = Sampling(max_tokens=answer_tokens)
-        self._style = style
+        self.style = style
         self._tell = tell or _nothing
 
     @property
@@ -58,7 +58,7 @@ class LocalAsker:
         def work() -> None:
             with contextlib.suppress(PageliftError):  # raised again when the grammar is needed
                 for group in field_groups(schema, fields):
-                    compile_grammar(restrict(schema, group), self._model.vocabulary, self._style)
+                    compile_grammar(restrict(schema, group), self._model.vocabulary, self.style)
 
         threading.Thread(target=work, name="pagelift-grammar", daemon=True).start()
 
@@ -107,7 +107,7 @@ class LocalAsker:
 
     def grammar(self, question: Question) -> Grammar:
         """What the answer may look like. Raises SchemaRefused."""
-        return compile_grammar(question.schema, self._model.vocabulary, self._style, answer_limits(question.pages))
+        return compile_grammar(question.schema, self._model.vocabulary, self.style, answer_limits(question.pages))
 
 
 def _told(answer: Iterable[Piece], teller: Teller) -> Iterator[Piece]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from pagelift.core import EngineError, Proposal
 from pagelift.extract.conduct import extract_by_asking
 from pagelift.extract.prompts import read_template
 from pagelift.extract.settings import LocalModel, choose_model
-from pagelift.extract.words_prompt import WORDS_PROMPT, wants_words
+from pagelift.extract.words_prompt import WORDS_PROMPT, known_marks, wants_words
 
 if TYPE_CHECKING:
     from pagelift.core import Budget
@@ -47,9 +48,10 @@ class VlmEngine:
         self._template: str | None
         self._template, self._wording = read_template(Path(prompt) if prompt else None)
         self.model = load_model(model, backend, settings) if isinstance(model, str | Path) else model
+        self._style = style or JsonStyle()
         if prompt is None and wants_words(self.model.name):
             self._template, self._wording = None, WORDS_PROMPT
-        self._style = style or JsonStyle()
+            self._style = replace(self._style, marks=known_marks(self.model.tokenizer, self.model.name))
         self.tell: Tell | None = None
 
     def asker(self, budget: Budget) -> LocalAsker:

@@ -2,31 +2,32 @@
 
 Small models cannot read pixels well, but they can read words. Each line of the pages begins with a mark that numbers it, so that the next
 row of a table can be found; each segment of it (`layout.lines`) stands between two marks that name where on the page it begins and ends, so
-that columns can be followed. The schema stands below as an outline, a line for each property: type, description, path. The same text is
-used for training (training/nano).
+that columns can be followed. The schema stands below as an outline, a line for each property: type, description, path. In the answer the
+mark of a line stands before what is read from it (`decoding.JsonStyle.marks`): the model says where before it says what. The same text
+is used for training (training/nano).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from pagelift.core import ConfigError, PageContent, WeightsError, Word
+from pagelift.core import Box, ConfigError, PageContent, WeightsError, Word
 from pagelift.extract.prompts import harmless
 from pagelift.layout.lines import PageLayout, analyse_page
 from pagelift.layout.squares import drawn_boxes
 from pagelift.schema import Schema
 from pagelift.schema.nodes import Array, Node, Object, Scalar, Union
 from pagelift.weights.hub import find_model
-from pagelift.weights.tokenizer import read_json
+from pagelift.weights.tokenizer import Tokenizer, read_json
 
 SETTINGS_FILE = "pagelift.json"
-WORDS_PROMPT = "words-2"
-"""The name of this prompt in the file. Whatever changes the text of a prompt needs another name."""
+WORDS_PROMPT = "words-3"
+"""The name of this prompt in the file. Whatever changes the text of a prompt or of its answer needs another name."""
 COLUMNS = 48
 LINES = 64
 """So many lines are told apart; the one after them has the first one's mark again."""
@@ -34,6 +35,9 @@ PAGE = "<|page|>"
 STARTS = tuple(f"<|x{column:02}|>" for column in range(COLUMNS))
 ENDS = tuple(f"<|r{column:02}|>" for column in range(COLUMNS))
 NUMBERS = tuple(f"<|l{line:02}|>" for line in range(LINES))
+_NUMBERS = frozenset(NUMBERS)
+SAID = (PAGE, *NUMBERS)
+"""The marks of an answer: of a line, or of what is on none."""
 MARKS = (PAGE, *STARTS, *ENDS, *NUMBERS)
 """Tokens of their own in the tokenizer of such a checkpoint."""
 _TALL_GAP = 0.9
@@ -41,6 +45,16 @@ _TALL_GAP = 0.9
 _MAX_DEPTH = 12
 _DRAWN_LINE = re.compile(r"([-_=.*~])\1{3,}")
 """Characters in a row that draw a line say no more than three of them."""
+
+
+class Located(Protocol):
+    """A place on a page."""
+
+    @property
+    def page(self) -> int: ...
+
+    @property
+    def box(self) -> Box: ...
 
 
 class Piece(NamedTuple):
@@ -65,6 +79,14 @@ def wants_words(model: str | Path) -> bool:
     return True
 
 
+def known_marks(tokenizer: Tokenizer, model: str) -> tuple[str, ...]:
+    """The marks of an answer. Raises WeightsError when the tokenizer of a checkpoint that asks for them has other tokens."""
+    unknown = [mark for mark in MARKS if tokenizer.find(mark) not in tokenizer.special_ids]
+    if unknown:
+        raise WeightsError(f"{model} asks for the prompt {WORDS_PROMPT}, and its tokenizer has no special token {unknown[0]}")
+    return SAID
+
+
 def words_prompt(pages: Iterable[PageContent], schema: Schema) -> str:
     """The text of the user's turn, to stand after the pictures of the pages."""
     return "".join(piece.text for piece in page_pieces(pages)) + schema_outline(schema)
@@ -85,6 +107,32 @@ def page_pieces(pages: Iterable[PageContent], first_line: int = 0) -> Iterator[P
         yield Piece(PAGE)
         yield from _line_pieces(page, numbers)
         yield Piece("\n")
+
+
+def line_marks(pages: Sequence[PageContent], places: Mapping[str, Located], first_line: int = 0) -> dict[str, str]:
+    """By JSON Pointer the mark of the line on which each value begins, and for each entry of an array the first of those inside it.
+
+    places: of values, by JSON Pointer. pages, first_line: as the prompt shows them.
+    """
+    words: dict[int, list[tuple[int, str, Word]]] = {}
+    order, mark = 0, PAGE
+    for piece in page_pieces(pages, first_line):
+        mark = piece.text if piece.text in _NUMBERS else mark
+        if piece.word is not None:
+            order += 1
+            words.setdefault(piece.page, []).append((order, mark, piece.word))
+    found: dict[str, tuple[int, str]] = {}
+    for pointer, place in places.items():
+        inside = ((order, mark) for order, mark, word in words.get(place.page, ()) if place.box.holds_center(word.box))
+        first = next(inside, None)
+        if first is None:
+            continue
+        steps = pointer.split("/")
+        for depth in range(2, len(steps) + 1):
+            if depth == len(steps) or steps[depth - 1].isdigit():
+                above = "/".join(steps[:depth])
+                found[above] = min(found.get(above, first), first)
+    return {pointer: mark for pointer, (_, mark) in found.items()}
 
 
 def _line_pieces(page: PageLayout, numbers: Iterator[str]) -> Iterator[Piece]:
