@@ -140,6 +140,9 @@ def test_marks_name_the_lines_of_their_values(taught: Taught, words: Tokenizer) 
             else:
                 assert pointer not in sample.evidence
                 assert words.id_to_token(int(mark)) == words.id_to_token(int(example.tokens[source])) == "<|page|>"
+            above, _, step = pointer.rpartition("/")
+            if step.isdigit() and step != "0":
+                assert example.lines[index] == example.marks[f"{above}/{int(step) - 1}"]
 
 
 def test_codes_for_keys_change_nothing_else() -> None:

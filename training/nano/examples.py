@@ -48,7 +48,8 @@ class Example:
     """tokens: (T,) prompt and answer. chosen: (T,) whether the model has to choose this token. sources: (T,) the token of the prompt
     that it is copied from or that shows it, for a mark what is on its line, NOWHERE if none. outline: (T,) likewise for the tokens that end
     a line of the outline, the beginning of its value. lines: (T,) for the tokens that mark or begin a value of the answer, the one that
-    ends its line of the outline. beside: (T,) for the first token of each word of the pages, the mark of its line.
+    ends its line of the outline; for those that go on with an array or end it, and for the marks of its further entries, the mark of the
+    entry before. beside: (T,) for the first token of each word of the pages, the mark of its line.
 
     answer: index of the first token of the answer. values: by JSON Pointer the first token and the one after the last of every scalar of
     the answer. marks: likewise the marks of lines. pictures: of the pages, or none of them.
@@ -113,6 +114,10 @@ def encode(question: Question, tokenizer: Tokenizer, pictures: Sequence[Picture]
             outline[end] = begin(pointer)
     for pointer, index in marks.items():
         lines[index] = ends.get(pointer if pointer in ends else pointer.rpartition("/")[0], NOWHERE)
+    for pointer, index in (*entries.items(), *marks.items()):
+        before = _before(pointer)
+        if before in marks:
+            lines[index] = marks[before]
     quote = tokenizer.token_to_id('"')
     for pointer, (first, _) in values.items():
         lines[first : first + 1 + (tokens[first] == quote)] = ends.get(_ENTRY.sub("/0/", pointer), NOWHERE)
@@ -121,6 +126,12 @@ def encode(question: Question, tokenizer: Tokenizer, pictures: Sequence[Picture]
     firsts = [word[0] for word, *_ in words if word]
     beside[firsts] = numbers[np.searchsorted(numbers, firsts) - 1]
     return Example(tokens, chosen, sources, outline, lines, beside, start, values, marks, tuple(pictures))
+
+
+def _before(pointer: str) -> str | None:
+    """The entry before this one in its array."""
+    above, _, step = pointer.rpartition("/")
+    return f"{above}/{int(step) - 1}" if step.isdigit() else None
 
 
 def _prompt_text(question: Question, pictures: Sequence[Picture]) -> tuple[str, list[tuple[int, int, int, float, float]]]:

@@ -62,7 +62,7 @@ class Nano(nn.Module):
     those of the last layer can hand what they find to the output directly. In the layer with attention before them, heads are taught to
     find the value at the end of its line of the outline, so that the answer does not have to find it in one step; and another head of each
     group, there and in the next one, finds this line where the value begins. In the first layer with attention, heads find the mark of its
-    line from each word of a page, so that who finds the word knows the line."""
+    line from each word of a page, so that who finds the word knows the line: from there to the layers that copy, words say this mark."""
 
     def __init__(self, config: dict[str, Any], pointing_layers: int = 2) -> None:
         super().__init__()
@@ -76,6 +76,7 @@ class Nano(nn.Module):
         self.outline_heads = tuple(Heads(layer, 0) for layer in before)
         self.line_heads = tuple(Heads(layer, 1) for layer in (*before, last[0]))
         self.mark_heads = (Heads(full[0], 0),) if full[0] < last[0] else ()
+        self.naming_layers = tuple(sorted({full[0], *(one.layer - 1 for one in self.value_heads)})) if self.mark_heads else ()
 
     @property
     def text(self) -> Any:
@@ -99,14 +100,15 @@ class Nano(nn.Module):
             (self.line_heads, *_looking(batch.lines, ahead=True)),
             (self.mark_heads, *_looking(batch.beside, ahead=False)),
         )
-        pointing = Pointing({one: rows for heads, rows, _ in taught for one in heads}, layers=tuple(one.layer for one in self.mark_heads))
+        pointing = Pointing({one: rows for heads, rows, _ in taught for one in heads}, layers=self.naming_layers)
         hidden = self.hidden(batch, pointing)
         asked = batch.chosen[:, 1:]
         logits = F.linear(hidden[:, :-1][asked], self.text.embed_tokens.weight).float()
         wanted = batch.tokens[:, 1:][asked]
         choice = F.cross_entropy(logits, wanted)
         losses, shares = zip(*(_found([pointing.logits[one] for one in heads], places) for heads, _, places in taught), strict=True)
-        losses += tuple(self._named(batch, early) for early in pointing.hidden.values() if (batch.beside >= 0).any())
+        if pointing.hidden and (batch.beside >= 0).any():
+            losses += (torch.stack([self._named(batch, early) for early in pointing.hidden.values()]).mean(),)
         best = logits.argmax(-1)
         return Outcome(choice + pointing_weight * sum(losses), choice.item(), best, best == wanted, *shares)
 
