@@ -1,6 +1,6 @@
 """Write a checkpoint with random weights, in the layout that MLX conversions have, to measure speed and memory with.
 
-    python benchmarks/make_checkpoint.py OUT --shape 9b|4b|2b|0.8b|tiny --bits 4|5|6|8|16
+    python benchmarks/make_checkpoint.py OUT --shape 9b|4b|2b|0.8b|tiny --bits 4|5|6|8|16 [--layers 4]
 
 Text layers are packed in groups of 64 (16: bfloat16), the vision tower is bfloat16. The vocabulary is the real one. Tensors are
 written one after the other, so memory stays small whatever the shape.
@@ -9,6 +9,7 @@ written one after the other, so memory stays small whatever the shape.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import logging
 import math
@@ -237,12 +238,16 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="folder to write; made if need be")
     parser.add_argument("--shape", choices=SHAPES, default="9b")
     parser.add_argument("--bits", type=int, choices=(4, 5, 6, 8, 16), default=4)
+    parser.add_argument("--layers", type=int, help="only so many of the text's")
     options = parser.parse_args()
+    shape = SHAPES[options.shape]
+    if options.layers:
+        shape = dataclasses.replace(shape, layers=options.layers)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     start = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
-    write_settings(options.out, SHAPES[options.shape], options.bits, build_tokenizer())
-    total = write_weights(options.out, SHAPES[options.shape], options.bits)
+    write_settings(options.out, shape, options.bits, build_tokenizer())
+    total = write_weights(options.out, shape, options.bits)
     logging.info("%s: %.2f GB of weights in %.0f s", options.out, total / 1e9, time.perf_counter() - start)
 
 

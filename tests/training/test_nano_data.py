@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nano.blanks import with_blanks
 from nano.codes import with_codes
+from nano.coined import lexicon, with_coined_words
 from nano.crops import Crop, cropped, whole
 from nano.curve import table
 from nano.examples import NOWHERE, Example, encode
@@ -241,6 +242,21 @@ def test_strange_words_are_copied_as_the_known_ones_were(taught: Taught, words: 
         ]
         assert all(strange.tokens[strange.sources[i]] == strange.tokens[i] for i in copied)
         assert not changed[example.answer :][~example.chosen[example.answer :]].any()
+
+
+def test_coined_words_are_the_same_wherever_the_known_ones_stood(taught: Taught, words: Tokenizer) -> None:
+    known, replaced = lexicon(words), 0
+    for _, example in taught:
+        coined = with_coined_words(example, known, Random(1), share=1.0)
+        pairs = set(zip(example.tokens.tolist(), coined.tokens.tolist(), strict=True))
+        assert len({new for _, new in pairs}) == len({old for old, _ in pairs}) == len(pairs)
+        for old, new in pairs:
+            if old != new:
+                replaced += 1
+                assert known.of[old][1] == known.of[new][1]
+                assert known.of[new][0] not in {known.of[token][0] for token in example.tokens.tolist() if token in known.of}
+        assert words.decode(coined.tokens[: example.answer].tolist()).endswith("\nassistant\n")
+    assert replaced > 3
 
 
 def leaf(value: object, pointer: str) -> object:

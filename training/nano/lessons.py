@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from nano.blanks import with_blanks
 from nano.codes import with_codes
+from nano.coined import Lexicon, lexicon, with_coined_words
 from nano.crops import Crop, cropped, whole
 from nano.examples import MERGE, NOWHERE, Example, encode
 from nano.strangers import letter_tokens, with_strangers
@@ -61,6 +62,8 @@ LOT = 96
 """So many documents are made at a time, sorted by length and put into batches."""
 CODED = 0.3
 """Of the questions, so many get keys that say nothing."""
+COINED = 0.3
+"""Of the examples, so many get coined words."""
 DPI = 60.0
 """Of pictures, before they are made smaller yet."""
 _CHECK_SEED = 500_000_000
@@ -77,7 +80,7 @@ def check_lot(lesson: Lesson, folder: Path, size: int, split: Split) -> list[Exa
 
 
 def _examples(lesson: Lesson, seed: int, size: int, folder: Path, split: Split) -> list[Example]:
-    tokenizer, processor, letters = _files(folder)
+    tokenizer, processor, letters, words = _files(folder)
     rng = Random(f"{split}/{lesson.name}/{seed}")
     examples = []
     taught = split == "train" and seed < _CHECK_SEED
@@ -99,16 +102,17 @@ def _examples(lesson: Lesson, seed: int, size: int, folder: Path, split: Split) 
                 question = question._replace(first_line=rng.choice((0, rng.randrange(LINES))))
             examples.append(encode(question, tokenizer, pictures))
     if taught:
+        examples = [with_coined_words(example, words, rng) if rng.random() < COINED else example for example in examples]
         examples = [with_strangers(example, letters, rng) for example in examples]
     return [example for example in examples if len(example) <= lesson.tokens]
 
 
 @cache
-def _files(folder: Path) -> tuple[Tokenizer, PictureProcessor, frozenset[int]]:
+def _files(folder: Path) -> tuple[Tokenizer, PictureProcessor, frozenset[int], Lexicon]:
     vision = load_config(folder).vision
     assert vision is not None
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    return tokenizer, PictureProcessor.load(folder, vision), letter_tokens(tokenizer)
+    return tokenizer, PictureProcessor.load(folder, vision), letter_tokens(tokenizer), lexicon(tokenizer)
 
 
 def lots(
