@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from pagelift.core import Json
 
@@ -108,7 +108,7 @@ def settle(root: Choice, choices: list[Choice], write_optional: bool) -> None:
 
     write_optional: objects that are not required are written out all the same, unless that would never end.
     """
-    _possible(choices)
+    _spread(choices, "possible", _option_possible)
     for choice in choices:
         choice.options = [option for option in choice.options if _option_possible(option)]
         for option in choice.options:
@@ -117,7 +117,7 @@ def settle(root: Choice, choices: list[Choice], write_optional: bool) -> None:
                 option.extra = [(key, value) for key, value in option.extra if value.possible]
             elif isinstance(option, ArrayValue):
                 _cut(option)
-    _fillable(choices)
+    _spread(choices, "fillable", _option_fillable)
     for value in (option for choice in choices for option in choice.options if isinstance(option, ObjectValue)):
         crowded = value.most is not None and value.most < len(value.members)
         for member in value.members:
@@ -148,13 +148,15 @@ def _option_possible(option: Option) -> bool:
     return not isinstance(option, Fixed) or bool(option.values)
 
 
-def _possible(choices: list[Choice]) -> None:
+def _spread(choices: list[Choice], mark: Literal["possible", "fillable"], holds: Callable[[Option], bool]) -> None:
+    """Mark the places with an option for which something holds, which may depend on the marks of other places, until no more are found."""
     changed = True
     while changed:
         changed = False
         for choice in reversed(choices):
-            if not choice.possible and any(map(_option_possible, choice.options)):
-                choice.possible = changed = True
+            if not getattr(choice, mark) and any(map(holds, choice.options)):
+                setattr(choice, mark, True)
+                changed = True
 
 
 def _cut(array: ArrayValue) -> None:
@@ -173,15 +175,6 @@ def _option_fillable(option: Option) -> bool:
     if isinstance(option, ArrayValue):
         return all(place.fillable for place in option.needed)
     return isinstance(option, Anything) or (isinstance(option, Fixed) and None in option.values)
-
-
-def _fillable(choices: list[Choice]) -> None:
-    changed = True
-    while changed:
-        changed = False
-        for choice in reversed(choices):
-            if not choice.fillable and any(map(_option_fillable, choice.options)):
-                choice.fillable = changed = True
 
 
 def _inside(choice: Choice) -> Iterator[ObjectValue]:
