@@ -322,9 +322,9 @@ def test_pictures_stand_before_the_words(run_folder: Path, words: Tokenizer) -> 
 
 
 def test_the_curve_is_a_table_of_the_checks() -> None:
-    shares = {"values": 0.5, "flat": 0.75, "array": 0.25, "nulls": 1.0, "n": 4}
+    shares = {"values": 0.5, "flat": 0.75, "array": 0.25, "nulls": 1.0, "lines": 0.5, "n": 4}
     entries = [{"step": k, "seconds": 60 * k, "tokens": 10**6 * k, "lesson": 1, "check": shares, "fresh": shares} for k in range(5)]
     lines = [json.dumps(entry) for entry in [{"step": 0, "loss": 3.0}, *entries]]
     rows = list(table(lines, every=3))[2:]
     assert [row.split(" | ")[0] for row in rows] == ["| 0", "| 3", "| 4"]
-    assert rows[1].endswith("| 3.00 M | 3 | some fields | 0.500 | 0.500 | 0.750 | 0.250 | 1.000 |")
+    assert rows[1].endswith("| 3.00 M | 3 | some fields | 0.500 | 0.500 | 0.750 | 0.250 | 1.000 | 0.500 |")

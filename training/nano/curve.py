@@ -20,12 +20,12 @@ def table(lines: Iterable[str], every: int = 1) -> Iterator[str]:
     fresh: values right in new documents of the train split. The other columns: the validation split.
     """
     checks = [entry for entry in map(json.loads, lines) if "check" in entry]
-    yield "| step | tokens | minutes | lesson | fresh | values | flat | array | nulls |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "| step | tokens | minutes | lesson | fresh | values | flat | array | nulls | lines |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for index, entry in enumerate(checks):
         if index % every == 0 or index == len(checks) - 1:
             check = entry["check"]
-            shares = " | ".join(f"{check[name]:.3f}" for name in ("values", "flat", "array", "nulls"))
+            shares = " | ".join(f"{check[name]:.3f}" for name in ("values", "flat", "array", "nulls", "lines"))
             fresh = f"{entry['fresh']['values']:.3f}"
             millions = f"{entry['tokens'] / 1e6:.2f} M"
             yield f"| {entry['step']} | {millions} | {entry['seconds'] / 60:.0f} | {LESSONS[entry['lesson']].name} | {fresh} | {shares} |"
