@@ -214,11 +214,30 @@ MARKED = JsonStyle(marks=MARKS)
 def test_marks_stand_before_scalars_outside_of_arrays_and_before_entries() -> None:
     text = ANSWER.replace(": ", ": <|box_start|>").replace('"address": <|box_start|>{', '"address": {').replace("[{", "[<|box_end|>{")
     head, rows = text.split('"rows": <|box_start|>')
-    rows = rows.replace(": <|box_start|>", ": ").replace(", {", ", <|box_end|>{")
+    rows = rows.replace(": <|box_start|>", ": ").replace(", {", ", <|box_start|>{")
     constraint = grammar(INVOICE, style=MARKED).constraint()
     assert accepts(constraint, head + '"rows": ' + rows)
     assert not accepts(grammar(INVOICE, style=MARKED).constraint(), ANSWER)
     assert not accepts(grammar(INVOICE).constraint(), head + '"rows": ' + rows)
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_rows_of_a_list_begin_on_lines_of_their_own(lines: int) -> None:
+    schema = {"properties": {"rows": {"type": "array", "items": {"properties": {"a": {"type": "integer"}}}}, "b": {"type": "integer"}}}
+    one, other = (vocabulary().tokenizer.find(mark) for mark in MARKS)
+    constraint = grammar(schema, limits=GrammarLimits(rows_per_mark=lines), style=MARKED).constraint()
+    constraint.accept(tokens_of('{"rows": [' + ", ".join(['<|box_start|>{"a": 1}'] * lines) + ", "))
+    for _ in range(2):
+        assert [constraint.prefix([mark]) for mark in (one, other)] == [0, 1]
+        assert np.flatnonzero(unpack_mask(constraint.allowed().mask, vocabulary().size)).tolist() == [other]
+        constraint.accept([other])
+        constraint.rollback(1)
+    assert accepts(constraint, '<|box_end|>{"a": 2}], "b": <|box_start|>3}')
+
+
+def test_texts_of_a_list_may_stand_on_one_line() -> None:
+    schema = {"properties": {"words": {"type": "array", "items": {"type": "string"}}}}
+    assert accepts(grammar(schema, style=MARKED).constraint(), '{"words": [<|box_end|>"a", <|box_end|>"b", <|box_end|>"c"]}')
 
 
 @pytest.mark.parametrize("seed", range(40))

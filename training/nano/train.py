@@ -49,7 +49,7 @@ CHECKED: dict[Split, str] = {"train": "fresh", "validation": "check"}
 """The splits that checks are made on, and their names in the curve."""
 AHEAD = 3
 """So many lots are asked of each process before they are needed."""
-OWN_LOTS = 1_000_000
+OWN_LOTS = 100_000
 """Assistants begin with lots so many further on."""
 LOTS = 8
 """Batches are sorted by length among the examples of so many of them, at least."""

@@ -1,13 +1,14 @@
 """Ends strings and lists that would run on: the choice is narrowed to what closes them, never at the price of an empty choice.
 
 A string or an array is full when it reaches the document's limit, or when it says the same again and again. Keys are not used
-twice in one object, and containers are not nested without end.
+twice in one object, rows of one list do not begin on the same line (`JsonStyle.marks`), and containers are not nested without end.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -36,15 +37,17 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What must not go on. close: the open string ends. full: depths of containers that take no further entry. deep: no deeper."""
+    """What must not go on. close: the open string ends. full: depths of containers that take no further entry. deep: no deeper. keys,
+    marks: that are not said again."""
 
     close: bool = False
     full: tuple[int, ...] = ()
     deep: bool = False
     keys: tuple[bytes, ...] = ()
+    marks: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        return self.close or bool(self.full) or self.deep or bool(self.keys)
+        return self.close or bool(self.full) or self.deep or bool(self.keys) or bool(self.marks)
 
 
 class Guard:
@@ -64,7 +67,8 @@ class Guard:
     def accept(self, token: int) -> None:
         added = self._vocabulary.token_bytes[token]
         self._text += added
-        self._positions.append(advance(self._positions[-1], self._text, added))
+        position = advance(self._positions[-1], self._text, added)
+        self._positions.append(position if added else position.marked(token))
 
     def rollback(self, count: int) -> None:
         if count:
@@ -78,7 +82,7 @@ class Guard:
         full = tuple(i for i, container in enumerate(position.stack) if self._full(container))
         deep = len(position.stack) >= limits.max_depth - 2 and position.string < 0
         if position.string < 0:
-            return Narrowing(full=full, deep=deep)
+            return Narrowing(full=full, deep=deep, marks=self._used_up(position))
         said = bytes(self._text[max(position.string, len(self._text) - 4 * LONGEST_PHRASE) :])
         long = limits.max_characters is not None and position.characters >= limits.max_characters
         keys = position.stack[-1].keys if position.key and position.stack else ()
@@ -95,6 +99,13 @@ class Guard:
         if container.rows and self._said_too_often(container):
             return True
         return cycles(container.recent, (2 if container.rows else 4) * limits.max_repeats)
+
+    def _used_up(self, position: Position) -> tuple[int, ...]:
+        """Where a further row of an array is to be marked: the marks that may not come again."""
+        rows = position.stack[-1] if position.stack else None
+        if rows is None or not rows.rows or len(rows.marks) != rows.commas:
+            return ()
+        return tuple(mark for mark, count in Counter(rows.marks).items() if count >= self._limits.rows_per_mark)
 
     def _said_too_often(self, container: Container) -> bool:
         """Whether the last row has come more often than the pages print it."""
@@ -113,6 +124,8 @@ class Guard:
             kept = _unless_empty(kept, self._without(kept, b'"', lambda token: self._closes_key(token, narrowing.keys)))
         if narrowing.full:
             kept = _unless_empty(kept, self._without(kept, b",", lambda token: self._separates(token, narrowing.full)))
+        if narrowing.marks:
+            kept = _unless_empty(kept, np.setdiff1d(kept, narrowing.marks))
         if narrowing.deep:
             for sign in (b"{", b"[", b'"'):
                 kept = _unless_empty(kept, self._without(kept, sign, self._deepens))

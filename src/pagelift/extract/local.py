@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import threading
 import time
 from collections import Counter
@@ -19,7 +20,7 @@ from pagelift.extract.prompts import extraction_prompt, part_notes
 from pagelift.extract.questions import Question, Reply, SeenPage
 from pagelift.extract.regenerate import corrected
 from pagelift.extract.telling import Tell, Teller, Told
-from pagelift.extract.words_prompt import page_pieces, words_prompt
+from pagelift.extract.words_prompt import LINES, page_pieces, words_prompt
 from pagelift.layout import extract_pages
 from pagelift.models.pictures import picture_size
 from pagelift.schema import Schema
@@ -136,7 +137,9 @@ def answer_limits(pages: Sequence[SeenPage]) -> GrammarLimits:
     if not words:
         return GrammarLimits()
     printed = Counter(bare(part) for word in words for part in word.split())
-    return GrammarLimits(len(words) + SPARE_ROWS, sum(map(len, words)) + len(words) + SPARE_CHARACTERS, printed=printed)
+    characters = sum(map(len, words)) + len(words) + SPARE_CHARACTERS
+    rounds = math.ceil(sum(len(page.lines) for page in pages) / LINES)
+    return GrammarLimits(len(words) + SPARE_ROWS, characters, rows_per_mark=max(1, rounds), printed=printed)
 
 
 def _hints(question: Question) -> Iterator[str]:
