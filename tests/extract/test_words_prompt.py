@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 
 from pagelift import ConfigError, Extractor, WeightsError
 from pagelift.core import Box, PageContent, Word
+from pagelift.decoding import JsonStyle
 from pagelift.evals.synthetic import make_sample
+from pagelift.extract.local import LocalAsker
+from pagelift.extract.questions import Question, SeenPage
 from pagelift.extract.vlm import VlmEngine
 from pagelift.extract.words_prompt import (
     COLUMNS,
@@ -21,11 +25,13 @@ from pagelift.extract.words_prompt import (
     LINES,
     MARKS,
     NUMBERS,
+    SAID,
     STARTS,
     harmless,
     line_marks,
     page_pieces,
     schema_outline,
+    shown_marks,
     wants_words,
     words_prompt,
 )
@@ -128,6 +134,20 @@ def test_a_checkpoint_says_what_it_wants(tmp_path: Path) -> None:
     (tmp_path / "pagelift.json").write_text('{"prompt": "words-9"}')
     with pytest.raises(ConfigError, match="words-9"):
         wants_words(tmp_path)
+
+
+def test_only_lines_of_the_pages_can_be_said() -> None:
+    words = tuple(Word(text, Box(10, 20 + 15 * (k % 70), 40, 30 + 15 * (k % 70))) for k, text in enumerate(["a"] * 70))
+    pages = [PageContent(1, 200, 1200, words)]
+    assert shown_marks(pages) == {mark: 2 if k < 6 else 1 for k, mark in enumerate(NUMBERS)}
+    model = scripted("", marks=MARKS)
+    asker = LocalAsker(model, None, 100, JsonStyle(marks=SAID))
+    schema = Schema.load({"properties": {"rows": {"type": "array", "items": {"properties": {"a": {"type": "string"}}}}}})
+    for count, said, admitted in [(70, "<|l63|>", True), (3, "<|l02|>", True), (3, "<|l03|>", False), (3, "<|page|>", True)]:
+        seen = cast(SeenPage, SimpleNamespace(content=replace(pages[0], words=words[:count])))
+        constraint = asker.grammar(Question(schema, (seen,))).constraint()
+        tokens = model.tokenizer.encode('{"rows": [' + said)
+        assert (constraint.prefix(tokens) == len(tokens)) == admitted
 
 
 def test_the_engine_asks_such_a_checkpoint_with_words(pdf: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

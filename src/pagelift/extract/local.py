@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pagelift.core import EngineError, ExtractionError, Json, PageliftError
@@ -20,7 +20,7 @@ from pagelift.extract.prompts import extraction_prompt, part_notes
 from pagelift.extract.questions import Question, Reply, SeenPage
 from pagelift.extract.regenerate import corrected
 from pagelift.extract.telling import Tell, Teller, Told
-from pagelift.extract.words_prompt import LINES, page_pieces, words_prompt
+from pagelift.extract.words_prompt import PAGE, page_pieces, shown_marks, words_prompt
 from pagelift.layout import extract_pages
 from pagelift.models.pictures import picture_size
 from pagelift.schema import Schema
@@ -55,6 +55,8 @@ class LocalAsker:
 
     def prepare(self, schema: Schema, fields: int) -> None:
         """Begin, in a thread, to compile what asking about a schema needs. fields: so many values are asked for at once at most."""
+        if self.style.marks:
+            return  # the lines that a model may say are those of the pages
 
         def work() -> None:
             with contextlib.suppress(PageliftError):  # raised again when the grammar is needed
@@ -108,7 +110,12 @@ class LocalAsker:
 
     def grammar(self, question: Question) -> Grammar:
         """What the answer may look like. Raises SchemaRefused."""
-        return compile_grammar(question.schema, self._model.vocabulary, self.style, answer_limits(question.pages))
+        style, limits = self.style, answer_limits(question.pages)
+        if style.marks:
+            lines = shown_marks(page.content for page in question.pages)
+            style = replace(style, marks=tuple(mark for mark in style.marks if mark == PAGE or mark in lines))
+            limits = replace(limits, rows_per_mark=max(lines.values(), default=1))
+        return compile_grammar(question.schema, self._model.vocabulary, style, limits)
 
 
 def _told(answer: Iterable[Piece], teller: Teller) -> Iterator[Piece]:
@@ -137,9 +144,7 @@ def answer_limits(pages: Sequence[SeenPage]) -> GrammarLimits:
     if not words:
         return GrammarLimits()
     printed = Counter(bare(part) for word in words for part in word.split())
-    characters = sum(map(len, words)) + len(words) + SPARE_CHARACTERS
-    rounds = math.ceil(sum(len(page.lines) for page in pages) / LINES)
-    return GrammarLimits(len(words) + SPARE_ROWS, characters, rows_per_mark=max(1, rounds), printed=printed)
+    return GrammarLimits(len(words) + SPARE_ROWS, sum(map(len, words)) + len(words) + SPARE_CHARACTERS, printed=printed)
 
 
 def _hints(question: Question) -> Iterator[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -107,6 +108,11 @@ def page_pieces(pages: Iterable[PageContent], first_line: int = 0) -> Iterator[P
         yield Piece(PAGE)
         yield from _line_pieces(page, numbers)
         yield Piece("\n")
+
+
+def shown_marks(pages: Iterable[PageContent]) -> Counter[str]:
+    """How many lines of the prompt have each mark."""
+    return Counter(piece.text for piece in page_pieces(pages) if piece.text in _NUMBERS)
 
 
 def line_marks(pages: Sequence[PageContent], places: Mapping[str, Located], first_line: int = 0) -> dict[str, str]:
