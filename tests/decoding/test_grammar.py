@@ -221,18 +221,23 @@ def test_marks_stand_before_scalars_outside_of_arrays_and_before_entries() -> No
     assert not accepts(grammar(INVOICE).constraint(), head + '"rows": ' + rows)
 
 
-@pytest.mark.parametrize("lines", [1, 2])
-def test_rows_of_a_list_begin_on_lines_of_their_own(lines: int) -> None:
+def test_rows_of_a_list_go_down_the_pages() -> None:
     schema = {"properties": {"rows": {"type": "array", "items": {"properties": {"a": {"type": "integer"}}}}, "b": {"type": "integer"}}}
-    one, other = (vocabulary().tokenizer.find(mark) for mark in MARKS)
-    constraint = grammar(schema, limits=GrammarLimits(rows_per_mark=lines), style=MARKED).constraint()
-    constraint.accept(tokens_of('{"rows": [' + ", ".join(['<|box_start|>{"a": 1}'] * lines) + ", "))
-    for _ in range(2):
-        assert [constraint.prefix([mark]) for mark in (one, other)] == [0, 1]
-        assert np.flatnonzero(unpack_mask(constraint.allowed().mask, vocabulary().size)).tolist() == [other]
-        constraint.accept([other])
-        constraint.rollback(1)
-    assert accepts(constraint, '<|box_end|>{"a": 2}], "b": <|box_start|>3}')
+    one, other = MARKS
+    limits = GrammarLimits(lines=(one, other, other, one))
+
+    def answer(*marks: str) -> str:
+        return '{"rows": [' + ", ".join(f'{mark}{{"a": 1}}' for mark in marks) + f'], "b": {one}3}}'
+
+    for marks in [(one, other, one), (other, other, one), (one, one), (one, other, other, one), ()]:
+        assert accepts(grammar(schema, limits=limits, style=MARKED).constraint(), answer(*marks))
+    for marks in [(one, one, other), (other, one, one), (other, other, other), (one, other, other, one, one)]:
+        assert not accepts(grammar(schema, limits=limits, style=MARKED).constraint(), answer(*marks))
+    constraint = grammar(schema, limits=limits, style=MARKED).constraint()
+    constraint.accept(tokens_of('{"rows": [' + f'{one}{{"a": 1}}, {one}{{"a": 1}}'))
+    assert not constraint.prefix(tokens_of(","))  # there is no further line
+    constraint.rollback(len(tokens_of(f'{one}{{"a": 1}}')))
+    assert [constraint.prefix(tokens_of(mark)) for mark in MARKS] == [1, 1]
 
 
 def test_texts_of_a_list_may_stand_on_one_line() -> None:

@@ -1,14 +1,13 @@
 """Ends strings and lists that would run on: the choice is narrowed to what closes them, never at the price of an empty choice.
 
 A string or an array is full when it reaches the document's limit, or when it says the same again and again. Keys are not used
-twice in one object, rows of one list do not begin on the same line (`JsonStyle.marks`), and containers are not nested without end.
+twice in one object, rows of a list whose lines are said (`JsonStyle.marks`) go down the pages, and containers are not nested without end.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -37,17 +36,17 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What must not go on. close: the open string ends. full: depths of containers that take no further entry. deep: no deeper. keys,
-    marks: that are not said again."""
+    """What must not go on. close: the open string ends. full: depths of containers that take no further entry. deep: no deeper. keys: not
+    said again. lines: marks of those on which the next row may begin, None for any."""
 
     close: bool = False
     full: tuple[int, ...] = ()
     deep: bool = False
     keys: tuple[bytes, ...] = ()
-    marks: tuple[int, ...] = ()
+    lines: tuple[int, ...] | None = None
 
     def __bool__(self) -> bool:
-        return self.close or bool(self.full) or self.deep or bool(self.keys) or bool(self.marks)
+        return self.close or bool(self.full) or self.deep or bool(self.keys) or self.lines is not None
 
 
 class Guard:
@@ -58,6 +57,7 @@ class Guard:
         self._limits = limits
         self._text = bytearray()
         self._positions = [Position()]
+        self._lines = tuple(vocabulary.tokenizer.find(mark) for mark in limits.lines)
 
     def copy(self) -> Guard:
         other = Guard(self._vocabulary, self._limits)
@@ -68,7 +68,10 @@ class Guard:
         added = self._vocabulary.token_bytes[token]
         self._text += added
         position = advance(self._positions[-1], self._text, added)
-        self._positions.append(position if added else position.marked(token))
+        if token in self._lines and position.stack and not position.stack[-1].is_object:
+            last = _last_line(position.stack[-1])
+            position = position.on_line(next((k for k in range(last + 1, len(self._lines)) if self._lines[k] == token), last))
+        self._positions.append(position)
 
     def rollback(self, count: int) -> None:
         if count:
@@ -82,7 +85,7 @@ class Guard:
         full = tuple(i for i, container in enumerate(position.stack) if self._full(container))
         deep = len(position.stack) >= limits.max_depth - 2 and position.string < 0
         if position.string < 0:
-            return Narrowing(full=full, deep=deep, marks=self._used_up(position))
+            return Narrowing(full=full, deep=deep, lines=self._further_lines(position))
         said = bytes(self._text[max(position.string, len(self._text) - 4 * LONGEST_PHRASE) :])
         long = limits.max_characters is not None and position.characters >= limits.max_characters
         keys = position.stack[-1].keys if position.key and position.stack else ()
@@ -96,16 +99,16 @@ class Guard:
             most = max(limits.max_rows, MIN_KEYS) if container.is_object else limits.max_rows
             if container.commas + 1 >= most:
                 return True
-        if container.rows and self._said_too_often(container):
+        if container.rows and (self._said_too_often(container) or _last_line(container) == len(self._lines) - 1 >= 0):
             return True
         return cycles(container.recent, (2 if container.rows else 4) * limits.max_repeats)
 
-    def _used_up(self, position: Position) -> tuple[int, ...]:
-        """Where a further row of an array is to be marked: the marks that may not come again."""
+    def _further_lines(self, position: Position) -> tuple[int, ...] | None:
+        """Where a further row is to be marked: the marks of the lines below the last one."""
         rows = position.stack[-1] if position.stack else None
-        if rows is None or not rows.rows or len(rows.marks) != rows.commas:
-            return ()
-        return tuple(mark for mark, count in Counter(rows.marks).items() if count >= self._limits.rows_per_mark)
+        if rows is None or not rows.rows or not rows.lines or len(rows.lines) != rows.commas:
+            return None
+        return self._lines[_last_line(rows) + 1 :]
 
     def _said_too_often(self, container: Container) -> bool:
         """Whether the last row has come more often than the pages print it."""
@@ -124,8 +127,8 @@ class Guard:
             kept = _unless_empty(kept, self._without(kept, b'"', lambda token: self._closes_key(token, narrowing.keys)))
         if narrowing.full:
             kept = _unless_empty(kept, self._without(kept, b",", lambda token: self._separates(token, narrowing.full)))
-        if narrowing.marks:
-            kept = _unless_empty(kept, np.setdiff1d(kept, narrowing.marks))
+        if narrowing.lines is not None:
+            kept = _unless_empty(kept, np.intersect1d(kept, narrowing.lines))
         if narrowing.deep:
             for sign in (b"{", b"[", b'"'):
                 kept = _unless_empty(kept, self._without(kept, sign, self._deepens))
@@ -159,6 +162,10 @@ class Guard:
         after = advance(self._positions[-1], self._text + token, token)
         depth = len(after.stack)
         return depth > self._limits.max_depth or (depth == self._limits.max_depth and after.key and after.string >= 0)
+
+
+def _last_line(container: Container) -> int:
+    return container.lines[-1] if container.lines else -1
 
 
 def times_printed(row: bytes, printed: Mapping[str, int]) -> int:

@@ -14,8 +14,8 @@ class Container:
     """An open object or array. start: byte where the last entry begins. before: where the one before it does, with the comma after it.
     commas: entries before the last. recent: their hashes.
 
-    rows: whether there are containers among the entries. keys: those of an object, as JSON text without quotes. marks: tokens without text
-    that stand before entries of an array.
+    rows: whether there are containers among the entries. keys: those of an object, as JSON text without quotes. lines: of the pages, on
+    which the entries of an array begin, as far as the answer says it.
     """
 
     is_object: bool
@@ -25,7 +25,7 @@ class Container:
     recent: tuple[int, ...] = ()
     rows: bool = False
     keys: tuple[bytes, ...] = ()
-    marks: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,10 @@ class Position:
     escaped: bool = False
     key: bool = False
 
-    def marked(self, token: int) -> Position:
-        """The same place behind a token without text."""
-        if not self.stack or self.stack[-1].is_object:
-            return self
-        return replace(self, stack=(*self.stack[:-1], replace(self.stack[-1], marks=(*self.stack[-1].marks, token))))
+    def on_line(self, line: int) -> Position:
+        """The same place, where it is known on which line an entry of the innermost array begins."""
+        top = self.stack[-1]
+        return replace(self, stack=(*self.stack[:-1], replace(top, lines=(*top.lines, line))))
 
 
 def advance(position: Position, text: bytearray, added: bytes) -> Position:

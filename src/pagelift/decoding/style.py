@@ -65,8 +65,8 @@ class GrammarLimits:
     max_characters: characters of one string (no more than on the pages). max_repeats: how often in a row the same phrase may
     come in a string before the grammar closes it; the same row of an array may come twice as often. max_depth: containers inside one
     another. printed: how often each word stands on the pages, as `pages.bare` gives it; a row that says what is printed may come
-    `guards.SPARE_REPEATS` times more often. rows_per_mark: how many rows of a list may have the same mark of `JsonStyle.marks`, since so
-    many lines do.
+    `guards.SPARE_REPEATS` times more often. lines: the marks of all lines of the pages, of `JsonStyle.marks`, in their order; further
+    down a mark may come again.
     A limit narrows the choice only where the grammar has another way on.
     """
 
@@ -74,11 +74,11 @@ class GrammarLimits:
     max_characters: int | None = None
     max_repeats: int = 12
     max_depth: int = 64
-    rows_per_mark: int = 1
+    lines: tuple[str, ...] = ()
     printed: Mapping[str, int] = field(default_factory=dict, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("max_rows", "max_characters", "max_repeats", "max_depth", "rows_per_mark"):
+        for name in ("max_rows", "max_characters", "max_repeats", "max_depth"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")

@@ -112,9 +112,9 @@ class LocalAsker:
         """What the answer may look like. Raises SchemaRefused."""
         style, limits = self.style, answer_limits(question.pages)
         if style.marks:
-            lines = shown_marks(page.content for page in question.pages)
+            lines = tuple(shown_marks(page.content for page in question.pages))
             style = replace(style, marks=tuple(mark for mark in style.marks if mark == PAGE or mark in lines))
-            limits = replace(limits, rows_per_mark=max(lines.values(), default=1))
+            limits = replace(limits, lines=lines)
         return compile_grammar(question.schema, self._model.vocabulary, style, limits)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -110,9 +109,9 @@ def page_pieces(pages: Iterable[PageContent], first_line: int = 0) -> Iterator[P
         yield Piece("\n")
 
 
-def shown_marks(pages: Iterable[PageContent]) -> Counter[str]:
-    """How many lines of the prompt have each mark."""
-    return Counter(piece.text for piece in page_pieces(pages) if piece.text in _NUMBERS)
+def shown_marks(pages: Iterable[PageContent]) -> Iterator[str]:
+    """The marks of the prompt's lines, one after the other."""
+    return (piece.text for piece in page_pieces(pages) if piece.text in _NUMBERS)
 
 
 def line_marks(pages: Sequence[PageContent], places: Mapping[str, Located], first_line: int = 0) -> dict[str, str]:
