@@ -36,6 +36,8 @@ SHAPES = {
     "medium": Shape(layers=10, hidden=384, intermediate=1152, heads=6, kv_heads=3, linear_heads=4),  # a GPU
 }
 HEAD_DIM = 64
+CONTEXT = 4096
+"""Tokens that a question and its answer may take: documents with more lines than there are marks for are read in windows."""
 PATCH = 16
 PIXELS = {"shortest_edge": 32 * 32, "longest_edge": 320 * 224}
 """Area of the picture in pixels: at most 70 tokens, since this model reads the words."""
@@ -66,7 +68,7 @@ def model_config(shape: Shape, tokenizer: Tokenizer) -> dict[str, Any]:
         "linear_value_head_dim": HEAD_DIM,
         "linear_conv_kernel_dim": 4,
         "rms_norm_eps": 1e-6,
-        "max_position_embeddings": 32768,
+        "max_position_embeddings": CONTEXT,
         "attention_bias": False,
         "tie_word_embeddings": True,
         "eos_token_id": token("im_end"),

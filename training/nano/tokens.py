@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from nano.shape import CONTEXT
 from pagelift.extract.words_prompt import MARKS
 
 VOCABULARY = 2112
@@ -78,7 +79,7 @@ def write_tokenizer(engine: Tokenizer, folder: Path) -> None:
         "eos_token": "<|im_end|>",
         "pad_token": "<|endoftext|>",
         "clean_up_tokenization_spaces": False,
-        "model_max_length": 32768,
+        "model_max_length": CONTEXT,
         **names,
         "extra_special_tokens": names,
     }
