@@ -137,6 +137,7 @@ class Run:
         self.model.load_state_dict(state["model"])
         self.optimizers.load(state["optimizers"])
         self.progress = Progress(**state["progress"])
+        self.progress.lot += 1  # the rest of the one that was begun is given up, so that nothing is taught twice
         log.info("resumed at step %d", self.progress.step)
 
     def save(self) -> None:
@@ -284,7 +285,7 @@ class Run:
         """What an assistant does: the gradients of one batch after the other of the lesson, from lots of its own, without end."""
         assert self.shared
         settings, lesson = self.settings, LESSONS[self.progress.lesson]
-        first, parent = self.progress.lot + (number + 1) * OWN_LOTS, os.getppid()
+        first, parent = self.progress.step + (number + 1) * OWN_LOTS, os.getppid()  # a lot is several steps: none comes again
         for _, examples in lots(lesson, first, settings.run, LOTS * settings.tokens):
             for group in batches(examples, settings.tokens, Random(first)):
                 if assistants.left_alone(parent):
