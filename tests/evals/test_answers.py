@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from pagelift.core import Box, PageContent, Word
-from pagelift.decoding import JsonStyle, compile_grammar
+from pagelift.decoding import GrammarLimits, JsonStyle, compile_grammar
 from pagelift.evals.answers import AnswerText, TokenKind, answer_text, answer_tokens
 from pagelift.evals.spelling import spelled
 from pagelift.evidence.places import PageIndex
 from pagelift.extract.fields import restrict
-from pagelift.extract.words_prompt import MARKS, SAID
+from pagelift.extract.words_prompt import MARKS, NUMBERS, SAID
 from pagelift.schema import Schema
 from runtime.scripted import scripted
 
@@ -96,6 +96,18 @@ def test_a_model_that_says_lines_is_shown_them() -> None:
     assert special == ["<|l00|>", "<|l01|>", "<|page|>", "<|l02|>", "<|l03|>"]
     marks = [kind for t, kind in zip(found.tokens.tolist(), found.kinds, strict=True) if t in vocabulary.tokenizer.special_ids]
     assert marks == [TokenKind.VALUE, TokenKind.VALUE, TokenKind.UNKNOWN, TokenKind.PUNCTUATION, TokenKind.PUNCTUATION]
+
+
+def test_rows_that_are_not_in_the_order_of_the_lines_have_marks_that_do_not_count() -> None:
+    vocabulary = scripted("", marks=MARKS).vocabulary
+    contents = [PageContent(index.number, 400, 300, tuple(word for line in index.lines for word in line)) for index in (FIRST, SECOND)]
+    answer = answer_text({**TRUTH, "rows": [{"item": "Bolt", "price": 3}, {"item": "Nut", "price": 2}]}, SCHEMA, [FIRST, SECOND], marked=contents)
+    grammar = compile_grammar(SCHEMA, vocabulary, JsonStyle(marks=SAID), GrammarLimits(lines=NUMBERS[:6]))
+    found = answer_tokens(answer, grammar.constraint(), vocabulary)
+    assert found.complete
+    pairs = zip(found.tokens.tolist(), found.kinds.tolist(), strict=True)
+    marks = [(vocabulary.tokenizer.token_bytes(t), kind) for t, kind in pairs if t in vocabulary.tokenizer.special_ids]
+    assert marks[-2:] == [(b"<|l03|>", TokenKind.PUNCTUATION), (b"<|l04|>", TokenKind.FORCED)]
 
 
 def test_an_answer_that_the_grammar_does_not_admit_is_cut() -> None:

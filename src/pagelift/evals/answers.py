@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pagelift.core import Json, PageContent
-from pagelift.decoding import Constraint, Vocabulary
+from pagelift.decoding import Constraint, Vocabulary, unpack_mask
 from pagelift.evals.spelling import PieceKind, Printed, answer_pieces
 from pagelift.evidence.align import align
 from pagelift.evidence.places import PageIndex
@@ -116,10 +116,12 @@ class _Walk:
         if self._constraint.finished:
             return False
         mark = self._marks.pop(self._at, [])
-        if mark and self._constraint.prefix(mark) == len(mark):
+        if mark:
+            admitted = self._constraint.prefix(mark) == len(mark)
+            mark = mark if admitted else self._another_mark()
             self._constraint.accept(mark)
             self.tokens += mark
-            self.spans += [(self._at, self._at + 1, False)] * len(mark)
+            self.spans += [(self._at, self._at + 1, not admitted)] * len(mark)
             return True
         if self._at not in self._cut:
             self._cut = self._cuts()
@@ -131,6 +133,12 @@ class _Walk:
         fitting = [int(t) for t in starting if self._data.startswith(known[t], self._at)]
         found = next((t for t in sorted(fitting, key=lambda t: -len(known[t])) if self._constraint.prefix([t])), None)
         return found is not None and self._take(found, False)
+
+    def _another_mark(self) -> list[int]:
+        """What can stand where the true mark cannot, such as that of a row above the last one; nothing where there is no mark at all."""
+        allowed = unpack_mask(self._constraint.allowed().mask, self._vocabulary.size)
+        special = self._vocabulary.tokenizer.special_ids - set(self._vocabulary.stop_tokens)
+        return [token for token in sorted(special) if allowed[token]][:1]
 
     def _cuts(self) -> dict[int, int]:
         """Where the tokens of the rest begin, as the tokenizer cuts it."""
