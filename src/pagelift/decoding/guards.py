@@ -6,6 +6,7 @@ twice in one object, rows of a list whose lines are said (`JsonStyle.marks`) go 
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -57,10 +58,10 @@ class Guard:
         self._limits = limits
         self._text = bytearray()
         self._positions = [Position()]
-        self._lines = tuple(vocabulary.tokenizer.find(mark) for mark in limits.lines)
+        self._lines = tuple(token for mark in limits.lines for token in vocabulary.tokenizer.encode(mark))
 
     def copy(self) -> Guard:
-        other = Guard(self._vocabulary, self._limits)
+        other = copy.copy(self)
         other._text, other._positions = bytearray(self._text), list(self._positions)
         return other
 
