@@ -101,7 +101,8 @@ def test_a_model_that_says_lines_is_shown_them() -> None:
 def test_rows_that_are_not_in_the_order_of_the_lines_have_marks_that_do_not_count() -> None:
     vocabulary = scripted("", marks=MARKS).vocabulary
     contents = [PageContent(index.number, 400, 300, tuple(word for line in index.lines for word in line)) for index in (FIRST, SECOND)]
-    answer = answer_text({**TRUTH, "rows": [{"item": "Bolt", "price": 3}, {"item": "Nut", "price": 2}]}, SCHEMA, [FIRST, SECOND], marked=contents)
+    truth = {**TRUTH, "rows": [{"item": "Bolt", "price": 3}, {"item": "Nut", "price": 2}]}
+    answer = answer_text(truth, SCHEMA, [FIRST, SECOND], marked=contents)
     grammar = compile_grammar(SCHEMA, vocabulary, JsonStyle(marks=SAID), GrammarLimits(lines=NUMBERS[:6]))
     found = answer_tokens(answer, grammar.constraint(), vocabulary)
     assert found.complete
