@@ -69,6 +69,7 @@ class Reader:
     characters: int = 1_000_000
     repeats: int = 0
     context: int | None = None
+    prompt_tokens: int | None = None
     concurrency: int = 1
     asked: list[Question] = field(default_factory=list)
     _given: dict[tuple[int, ...], dict[str, int]] = field(default_factory=dict)

@@ -82,13 +82,15 @@ def test_windows_cover_all_pages_within_the_limit(sizes: list[int], limit: int, 
             assert sum(sizes[after[0] - 1 : before[-1] + 2]) > limit
 
 
-@given(st.integers(1, 30), st.integers(1, 400), st.integers(1, 3000), st.none() | st.integers(11, 5000))
-def test_plans_are_told_and_their_numbers_hold(pages: int, prompt_tokens: int, answer_tokens: int, context: int | None) -> None:
+@given(st.integers(1, 30), st.integers(1, 400), st.integers(1, 3000), st.none() | st.integers(11, 5000), st.none() | st.integers(1, 400))
+def test_plans_are_told_and_their_numbers_hold(
+    pages: int, prompt_tokens: int, answer_tokens: int, context: int | None, well: int | None
+) -> None:
     seen = [SeenPage(FakePage(number, PageContent(number, 600, 800))) for number in range(1, pages + 1)]
     budget = Budget(prompt_tokens=prompt_tokens, answer_tokens=answer_tokens, fields=4)
-    told = make_plan(seen, SCHEMA, Reader(None, context=context), budget).to_dict()  # type: ignore[arg-type]
+    told = make_plan(seen, SCHEMA, Reader(None, context=context, prompt_tokens=well), budget).to_dict()  # type: ignore[arg-type]
     assert told["questions"] == len(told["windows"]) * len(told["groups"])
-    assert told["prompt_tokens_limit"] <= prompt_tokens
+    assert told["prompt_tokens_limit"] <= min(prompt_tokens, well or prompt_tokens)
     assert context is None or told["prompt_tokens_limit"] < max(context, 2)
     assert [path for group in told["groups"] for path in group] == ["/number", "/date", "/rows", "/customer", "/total"]
     assert {number for window in told["windows"] for number in window} == set(range(1, pages + 1))

@@ -36,8 +36,7 @@ SHAPES = {
     "medium": Shape(layers=10, hidden=384, intermediate=1152, heads=6, kv_heads=3, linear_heads=4),  # a GPU
 }
 HEAD_DIM = 64
-CONTEXT = 4096
-"""Tokens that a question and its answer may take: documents with more lines than there are marks for are read in windows."""
+CONTEXT = 32768
 PATCH = 16
 PIXELS = {"shortest_edge": 32 * 32, "longest_edge": 320 * 224}
 """Area of the picture in pixels: at most 70 tokens, since this model reads the words."""

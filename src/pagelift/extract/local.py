@@ -20,7 +20,7 @@ from pagelift.extract.prompts import extraction_prompt, part_notes
 from pagelift.extract.questions import Question, Reply, SeenPage
 from pagelift.extract.regenerate import corrected
 from pagelift.extract.telling import Tell, Teller, Told
-from pagelift.extract.words_prompt import PAGE, page_pieces, shown_marks, words_prompt
+from pagelift.extract.words_prompt import PAGE, WORDS_TOKENS, page_pieces, shown_marks, words_prompt
 from pagelift.layout import extract_pages
 from pagelift.models.pictures import picture_size
 from pagelift.schema import Schema
@@ -52,6 +52,10 @@ class LocalAsker:
     @property
     def context(self) -> int:
         return self._model.model.config.text.max_positions
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        return None if self._template is not None else WORDS_TOKENS
 
     def prepare(self, schema: Schema, fields: int) -> None:
         """Begin, in a thread, to compile what asking about a schema needs. fields: so many values are asked for at once at most."""

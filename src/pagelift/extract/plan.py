@@ -49,7 +49,7 @@ def make_plan(pages: Sequence[SeenPage], schema: Schema, asker: Asker, budget: B
 
     Raises EngineError when a part of the schema that cannot be divided fills the model's context.
     """
-    limit = budget.prompt_tokens
+    limit = min(budget.prompt_tokens, asker.prompt_tokens or budget.prompt_tokens)
     if asker.context is not None:
         limit = max(1, min(limit, asker.context - budget.answer_tokens if asker.context > 2 * budget.answer_tokens else asker.context // 2))
     sizes = [asker.page_tokens(page) for page in pages]

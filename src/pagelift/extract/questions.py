@@ -84,11 +84,15 @@ class Reply:
 class Asker(Protocol):
     """Asks a model.
 
-    context: the most tokens of question and answer together, None when unknown. concurrency: questions at the same time.
+    context: the most tokens of question and answer together, None when unknown. prompt_tokens: the longest prompt that it reads well, None
+    for any. concurrency: questions at the same time.
     """
 
     @property
     def context(self) -> int | None: ...
+
+    @property
+    def prompt_tokens(self) -> int | None: ...
 
     @property
     def concurrency(self) -> int: ...

@@ -58,6 +58,8 @@ class RemoteEngine:
 class RemoteAsker:
     """Asks a server, several questions at the same time."""
 
+    prompt_tokens = None
+
     def __init__(self, chat: Chat, template: str, answer_tokens: int) -> None:
         self._chat = chat
         self._template = template

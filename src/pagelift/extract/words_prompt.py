@@ -31,6 +31,8 @@ WORDS_PROMPT = "words-3"
 COLUMNS = 48
 LINES = 64
 """So many lines are told apart; the one after them has the first one's mark again."""
+WORDS_TOKENS = 2048
+"""Pages that take more together are read in windows, since lines with the same mark are mistaken for each other."""
 PAGE = "<|page|>"
 STARTS = tuple(f"<|x{column:02}|>" for column in range(COLUMNS))
 ENDS = tuple(f"<|r{column:02}|>" for column in range(COLUMNS))
