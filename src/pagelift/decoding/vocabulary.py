@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol, TypeVar
 
 import llguidance
@@ -99,8 +99,10 @@ class _Wrapped:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         tokenizer = vocabulary.tokenizer
-        known = tokenizer.vocab_size
-        self.tokens: Sequence[bytes] = [tokenizer.token_bytes(i) if i < known else b"" for i in range(vocabulary.size)]
+        self.tokens = list(vocabulary.token_bytes)
+        for special in tokenizer.special_ids:
+            if special < min(tokenizer.vocab_size, vocabulary.size):
+                self.tokens[special] = tokenizer.token_bytes(special)
         self.eos_token_id = vocabulary.stop_tokens[0] if vocabulary.stop_tokens else 0
         self.bos_token_id = None
         self.special_token_ids = sorted(tokenizer.special_ids | set(vocabulary.stop_tokens))
