@@ -1,7 +1,8 @@
 """Values that are asked for and are not there.
 
 A tenth of the fields of generated documents are null, too few to learn what it looks like. Here some of the printed values are taken
-away: the whole line if nothing else that is asked for stands on it, or else just the value, as on a form that was not filled in.
+away: the whole line if nothing else that is asked for stands on it, or else just the value, as on a form that was not filled in; and
+columns of tables, with their headings or without.
 """
 
 from __future__ import annotations
@@ -13,15 +14,20 @@ from random import Random
 from typing import Any
 
 from nano.examples import Question, in_array
-from pagelift.core import PageContent
+from pagelift.core import Box, PageContent
 from pagelift.evals.synthetic import Place
 
 SHARE = 0.15
 """Of the values outside of arrays, so many are taken away."""
+COLUMNS = 0.2
+"""Of the columns of arrays that have others beside them, so many."""
+HEADING = 2.6
+"""A heading lies within so many heights of the first cell above it."""
 
 
 def with_blanks(question: Question, rng: Random, share: float = SHARE) -> Question:
     """The question with some values taken off its pages, null in the answer and nullable in the schema; at least one value is left."""
+    question = _with_empty_columns(question, rng)
     schema, expected, places = copy.deepcopy(question.schema), copy.deepcopy(question.expected), dict(question.places)
     pages = list(question.pages)
     for pointer in question.places:
@@ -44,6 +50,37 @@ def with_blanks(question: Question, rng: Random, share: float = SHARE) -> Questi
         parent[steps[-1]] = None
         del places[pointer]
     return question._replace(pages=pages, schema=schema, expected=expected, places=places)
+
+
+def _with_empty_columns(question: Question, rng: Random) -> Question:
+    """Without the cells of some columns; rows keep the one in which all of them have a value."""
+    schema, expected, places = copy.deepcopy(question.schema), copy.deepcopy(question.expected), dict(question.places)
+    pages = list(question.pages)
+    for name, rows in expected.items():
+        if not (isinstance(rows, list) and rows and isinstance(rows[0], dict)):
+            continue
+        columns = [column for column in rows[0] if any(f"/{name}/{k}/{column}" in places for k in range(len(rows)))]
+        full = [column for column in columns if all(f"/{name}/{k}/{column}" in places for k in range(len(rows)))]
+        for column in columns:
+            if rng.random() >= COLUMNS or not [other for other in full if other != column]:
+                continue
+            full = [other for other in full if other != column]
+            cells = [places.pop(pointer) for k in range(len(rows)) if (pointer := f"/{name}/{k}/{column}") in places]
+            if rng.random() < 0.5:
+                cells.append(_over(cells[0]))
+            for cell in cells:
+                pages = _without(pages, cell, (), whole_line=False)
+            for row in rows:
+                row[column] = None
+            _allow_null(schema["properties"][name]["items"]["properties"][column])
+    return question._replace(pages=pages, schema=schema, expected=expected, places=places)
+
+
+def _over(cell: Place) -> Place:
+    """Where the heading of a column is, over its first cell."""
+    box = cell.box
+    top = box.top - HEADING * box.height
+    return cell._replace(box=Box(box.x0 - box.height, top, box.x1 + box.height, box.top))
 
 
 def _allow_null(node: dict[str, Any]) -> None:

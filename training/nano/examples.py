@@ -47,9 +47,10 @@ class Question(NamedTuple):
 class Example:
     """tokens: (T,) prompt and answer. chosen: (T,) whether the model has to choose this token. sources: (T,) the token of the prompt
     that it is copied from or that shows it, for a mark what is on its line, NOWHERE if none. outline: (T,) likewise for the tokens that end
-    a line of the outline, the beginning of its value. lines: (T,) for the tokens that mark or begin a value of the answer, the one that
-    ends its line of the outline; for those that go on with an array or end it, and for the marks of its further entries, the mark of the
-    entry before. beside: (T,) for the first token of each word of the pages, the mark of its line.
+    a line of the outline, the beginning of its value; for columns of lists, of the first one that is printed. lines: (T,) for the tokens
+    that mark or begin a value of the answer, the one that ends its line of the outline; for those that go on with an array or end it, and
+    for the marks of its further entries, the mark of the entry before. beside: (T,) for the first token of each word of the pages, the mark
+    of its line.
 
     answer: index of the first token of the answer. values: by JSON Pointer the first token and the one after the last of every scalar of
     the answer. marks: likewise the marks of lines. pictures: of the pages, or none of them.
@@ -109,7 +110,7 @@ def encode(question: Question, tokenizer: Tokenizer, pictures: Sequence[Picture]
     ends = {pointer: end for end, pointer in _outline_ends(text, prompt)}
     for pointer, end in ends.items():
         if pointer in values:
-            outline[end] = sources[values[pointer][0]]
+            outline[end] = sources[values[_first_shown(pointer, values, question)][0]]
         elif isinstance(_at(question.expected, pointer), list):
             outline[end] = begin(pointer)
     for pointer, index in marks.items():
@@ -126,6 +127,14 @@ def encode(question: Question, tokenizer: Tokenizer, pictures: Sequence[Picture]
     firsts = [word[0] for word, *_ in words if word]
     beside[firsts] = numbers[np.searchsorted(numbers, firsts) - 1]
     return Example(tokens, chosen, sources, outline, lines, beside, start, values, marks, tuple(pictures))
+
+
+def _first_shown(pointer: str, values: Mapping[str, tuple[int, int]], question: Question) -> str:
+    """The value itself, or the first one of its column that is printed: that a row has none does not say that the column is not there."""
+    if not _ENTRY.search(pointer):
+        return pointer
+    column = [other for other in values if _ENTRY.sub("/0/", other) == pointer]
+    return next((other for other in column if other in question.places), pointer)
 
 
 def _before(pointer: str) -> str | None:

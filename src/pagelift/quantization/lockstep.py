@@ -111,6 +111,7 @@ class Lockstep:
                 for (parent, key), child in children.items():
                     if child != REFERENCE and part.name != "head":
                         self._pass_on(part, self._swapped(key, rounder), before.get(parent), after[child])
+                del rounder  # before the next part is in memory
                 if part.name != "head":
                     kept.save(place, findings)
                 for old in before.values():

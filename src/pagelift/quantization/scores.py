@@ -30,24 +30,10 @@ def block_scores(source: Source, texts: Sequence[Forced], base_bits: int, work: 
     for place, part in enumerate(source.parts):
         if part.name in ("vision", "head"):
             continue
-        rounder = Rounder(source, Moments(source.backend, ()), progress)
-        swapped = {choice[0]: rounder.matrix(*choice) for choice in _lowered(source, part, base_bits)}
-        original, other = PartRunner(source, part, {}), PartRunner(source, part, swapped)
-        progress.advance("run", 2 * source.loading(part))
-        writer = CarryWriter(Carried(work / f"text-{place}.f32", [len(text) for text in texts], source.config.text.hidden_size))
-        error = power = 0.0
-        for k, text in enumerate(texts):
-            if carried is None:
-                rows = original.embed(text, None)
-            else:
-                rows = original.block(text, carried[k])
-                error += float(np.square(other.block(text, carried[k]) - rows, dtype=np.float64).sum())
-                power += float(np.square(rows, dtype=np.float64).sum())
-            writer.add(rows)
-            progress.advance("run", 2 * source.running(part, [text]))
+        after = Carried(work / f"text-{place}.f32", [len(text) for text in texts], source.config.text.hidden_size)
+        score = _passed(source, part, _lowered(source, part, base_bits), (texts, carried, after), progress)
         if part.block is not None:
-            scores[part.block] = error / power if power else 0.0
-        after = writer.finish()
+            scores[part.block] = score
         if carried is not None:
             carried.path.unlink(missing_ok=True)
         carried = after
@@ -55,6 +41,31 @@ def block_scores(source: Source, texts: Sequence[Forced], base_bits: int, work: 
     if carried is not None:
         carried.path.unlink(missing_ok=True)
     return scores
+
+
+def _passed(
+    source: Source, part: Part, lowered: list[Choice], rows: tuple[Sequence[Forced], Carried | None, Carried], progress: Progress
+) -> float:
+    """Texts through a part as it is and rounded: the error's share of the output. rows: the texts, their rows before it and after it."""
+    texts, before, after = rows
+    rounder = Rounder(source, Moments(source.backend, ()), progress)
+    swapped = {choice[0]: rounder.matrix(*choice) for choice in lowered}
+    del rounder  # a block, and the rounded one
+    original, other = PartRunner(source, part, {}), PartRunner(source, part, swapped)
+    progress.advance("run", 2 * source.loading(part))
+    writer = CarryWriter(after)
+    error = power = 0.0
+    for k, text in enumerate(texts):
+        if before is None:
+            found = original.embed(text, None)
+        else:
+            found = original.block(text, before[k])
+            error += float(np.square(other.block(text, before[k]) - found, dtype=np.float64).sum())
+            power += float(np.square(found, dtype=np.float64).sum())
+        writer.add(found)
+        progress.advance("run", 2 * source.running(part, [text]))
+    writer.finish()
+    return error / power if power else 0.0
 
 
 def scores_work(source: Source, texts: Sequence[Forced], base_bits: int) -> dict[Kind, float]:

@@ -65,7 +65,7 @@ class Task:
 
 @dataclass(slots=True)
 class _Style:
-    """How one schema is written. hints: what to add to the description of dates."""
+    """How one schema is written. date_hint: what to add to the description of dates. everything: of `make_task`."""
 
     rng: Random
     split: Split
@@ -78,19 +78,21 @@ class _Style:
     required: bool
     date_hint: str
     opaque_count: int = 0
+    everything: bool = False
 
 
 def make_task(content: Content, rng: Random, split: Split, german: bool, date_hint: str, everything: bool = False) -> Task:
     """Draw a schema for what a page says. german: whether German keys are likely. date_hint: about the order of day and month.
 
-    everything: ask for all flat values that are printed instead of some.
+    everything: ask for all flat values that are printed instead of some, and for more that are not.
     """
     style = _new_style(content, rng, split, german, date_hint)
+    style.everything = everything
     flat = [tag for tag in content.values if "/" not in tag]
     arrays = sorted({tag.split("/")[0] for tag in content.values if "/" in tag})
     asked = rng.sample(flat, len(flat) if everything else rng.randint(min(3, len(flat)), min(14, len(flat))))
     missing = [name for name in content.absent if name not in content.values and name not in arrays]
-    asked += rng.sample(missing, min(len(missing), rng.choice((0, 1, 1, 2, 3))))
+    asked += rng.sample(missing, min(len(missing), rng.choice((1, 2, 3, 4, 6) if everything else (0, 1, 1, 2, 3))))
     catalogue = concepts()
     asked.sort(key=list(catalogue).index)
     if rng.random() < 0.25:
@@ -179,7 +181,7 @@ def _add_rows(task: Task, style: _Style, concept: Concept, content: Content) -> 
     if anchor not in asked:  # rows are told apart by their text
         asked[0] = anchor
     missing = [column for column in content.absent_columns.get(concept.name, ()) if column not in columns]
-    if missing and style.rng.random() < 0.25:
+    if missing and style.rng.random() < (0.5 if style.everything else 0.25):
         asked.append(style.rng.choice(missing))
     order = list(concepts())
     items = _object(style)
@@ -229,6 +231,8 @@ def _key(concept: Concept, style: _Style, taken: set[str], nested: bool) -> str:
         return f"field_{style.opaque_count}"
     plain = style.describing != "all"
     names = concept.german_keys if style.keys == "german" else concept.keys
+    if style.split == "train" and style.keys != "german" and style.rng.random() < 0.5:
+        names, plain = (*names, *concept.more_keys), False
     first = (concept.group[1],) if nested and style.keys != "german" else ()
     options = [*first, *(names if plain else style.rng.sample(names, len(names)))]
     for name in (*options, concept.name):

@@ -2,6 +2,7 @@
 
 The files in `words/` hold one entry a line:
     concept = wordings of train | ... ; of validation | ... ; of test | ...
+    concept | type | group | keys, ... ; keys of train only, ... | German keys | descriptions of train / ... ; of validation ; of test
     @pool = entries that go to the splits in turn
 """
 
@@ -30,14 +31,15 @@ class Wording:
 class Concept:
     """Something a schema may ask for.
 
-    group: the nested object it may lie in and its key there, empty if none. keys, german_keys: names of the property.
-    descriptions: by split.
+    group: the nested object it may lie in and its key there, empty if none. keys, german_keys: names of the property. more_keys: of the
+    train split only. descriptions: by split.
     """
 
     name: str
     type: ValueType
     group: tuple[str, ...]
     keys: tuple[str, ...]
+    more_keys: tuple[str, ...]
     german_keys: tuple[str, ...]
     descriptions: dict[Split, tuple[str, ...]]
 
@@ -65,7 +67,9 @@ def concepts() -> dict[str, Concept]:
         texts = [_parts(text, "/") for text in _split_sets(descriptions)]
         where = () if group == "-" else tuple(group.split("."))
         by_split = dict(zip(SPLITS, texts, strict=True))
-        catalogue[name] = Concept(name, cast(ValueType, kind), where, _parts(keys, ","), _parts(german, ","), by_split)
+        names, _, more = keys.partition(" ; ")
+        more_keys = _parts(more, ",") if more else ()
+        catalogue[name] = Concept(name, cast(ValueType, kind), where, _parts(names, ","), more_keys, _parts(german, ","), by_split)
     return catalogue
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from pagelift.core import Box
 from pagelift.evals.synthetic.content.business import Business
 from pagelift.evals.synthetic.layouts.heads import Footer, Letterhead, Parties, addresses, footer, letterhead, sender_line
+from pagelift.evals.synthetic.layouts.mixed import mixed
 from pagelift.evals.synthetic.layouts.sheet import Arrangement, Fact, Sheet, pairs
-from pagelift.evals.synthetic.layouts.tables import Table, TableStyle, draw_table
+from pagelift.evals.synthetic.layouts.tables import TABLE_STYLES, Table, TableStyle, draw_table
 from pagelift.evals.synthetic.scene import Printed
 from pagelift.evals.synthetic.splits import Split
 
@@ -33,7 +34,7 @@ class Family:
     footer: Footer
 
 
-FAMILIES: tuple[Family, ...] = (
+_NAMED: tuple[Family, ...] = (
     Family("ledger", "train", "left", "right", "labelled", "left", True, TableStyle("grid"), "right", "line"),
     Family("window", "train", "right", "left", "window", "left", True, TableStyle("rows"), "right", "columns"),
     Family("banner", "train", "band", "right", "side", "above", True, TableStyle("stripes", True), "boxed", "none"),
@@ -51,6 +52,20 @@ FAMILIES: tuple[Family, ...] = (
     Family("docket", "test", "band", "with number", "table", "grid", False, TableStyle("rows"), "boxed", "none"),
     Family("column", "test", "one line", "center", "side", "above", True, TableStyle("grid"), "columns", "columns"),
 )  # fmt: skip
+FAMILIES: tuple[Family, ...] = _NAMED + mixed(
+    _NAMED,
+    {
+        "letterhead": get_args(Letterhead)[:-1],
+        "title": get_args(Title),
+        "parties": get_args(Parties),
+        "meta": get_args(Arrangement),
+        "beside": (True, False),
+        "table": TABLE_STYLES,
+        "totals": get_args(Totals),
+        "footer": get_args(Footer),
+    },
+    60,
+)
 
 
 def draw_business(sheet: Sheet, document: Business, family: Family, kind: str) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from pagelift.core import Box
 from pagelift.evals.synthetic.content.form import Form
 from pagelift.evals.synthetic.layouts.heads import Letterhead, footer, letterhead
+from pagelift.evals.synthetic.layouts.mixed import mixed
 from pagelift.evals.synthetic.layouts.sheet import Fact, Sheet, pairs
 from pagelift.evals.synthetic.paint import GRAY, Look, wrapped
 from pagelift.evals.synthetic.scene import Printed
@@ -31,7 +32,7 @@ class Family:
     tick_first: bool
 
 
-FAMILIES: tuple[Family, ...] = (
+_NAMED: tuple[Family, ...] = (
     Family("lined", "train", "left", "lines", 1, False, True, True),
     Family("cells", "train", "center", "cells", 2, False, True, True),
     Family("register", "train", "band", "table", 1, False, False, False),
@@ -41,6 +42,18 @@ FAMILIES: tuple[Family, ...] = (
     Family("joining", "test", "split", "cells", 3, True, False, True),
     Family("intake", "test", "center", "lines", 2, False, True, False),
     Family("request", "test", "logo", "table", 1, True, True, True),
+)
+FAMILIES: tuple[Family, ...] = _NAMED + mixed(
+    _NAMED,
+    {
+        "head": get_args(Letterhead)[:-1],
+        "fields": get_args(Fields),
+        "columns": (1, 2, 3),
+        "numbered": (True, False),
+        "typed": (True, False),
+        "tick_first": (True, False),
+    },
+    40,
 )
 
 
@@ -87,6 +100,9 @@ def _fields(sheet: Sheet, facts: list[Fact], family: Family) -> None:
         sheet.y = max(below)
         return
     columns = family.columns
+    widest = max(sheet.label_look.width(fact.label + sheet.colon) for fact in facts)
+    room = widest * {"table": 2.5, "cells": 0.8}.get(family.fields, 1.0) + look.size
+    columns = max(1, min(columns, int(sheet.width / room)))
     for start in range(0, len(facts), columns):
         row = facts[start : start + columns]
         cell = sheet.width / columns
@@ -138,7 +154,7 @@ def _in_box(sheet: Sheet, fact: Fact, span: tuple[float, float], look: Look) -> 
 def _in_table(sheet: Sheet, fact: Fact, span: tuple[float, float], look: Look) -> float:
     """A row of two cells: label, answer."""
     x, width = span
-    middle = x + width * 0.36
+    middle = x + max(width * 0.36, sheet.label_look.width(fact.label) + 10)
     value = wrapped(fact.value, x + width - middle - 10, look) if fact.value else None
     height = look.leading * (len(value.lines) if value else 1) + 6
     top = sheet.y - look.size

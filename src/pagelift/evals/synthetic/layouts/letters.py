@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from pagelift.core import Box
 from pagelift.evals.synthetic.content.letter import Letter
 from pagelift.evals.synthetic.issuers import person
 from pagelift.evals.synthetic.layouts.heads import Letterhead, footer, letterhead, sender_line
+from pagelift.evals.synthetic.layouts.mixed import mixed
 from pagelift.evals.synthetic.layouts.sheet import Arrangement, Fact, Sheet, pairs
 from pagelift.evals.synthetic.scene import Printed
 from pagelift.evals.synthetic.splits import Split
@@ -32,7 +33,7 @@ class Family:
     subject: bool
 
 
-FAMILIES: tuple[Family, ...] = (
+_NAMED: tuple[Family, ...] = (
     Family("formal", "train", "right", "window", "right", None, False),
     Family("notice", "train", "left", "window", "row", "left", True),
     Family("memo", "train", "center", "memo", "left", None, True),
@@ -42,6 +43,17 @@ FAMILIES: tuple[Family, ...] = (
     Family("advice", "test", "logo", "window", "row", None, True),
     Family("circular", "test", "left", "right", "date line", "columns", False),
     Family("agency", "test", "split", "memo", "right", "leader", True),
+)
+FAMILIES: tuple[Family, ...] = _NAMED + mixed(
+    _NAMED,
+    {
+        "head": get_args(Letterhead)[:-1],
+        "address": get_args(Address),
+        "references": get_args(References),
+        "listing": (None, None, None, *get_args(Arrangement)),
+        "subject": (True, False),
+    },
+    40,
 )
 
 
@@ -92,7 +104,8 @@ def _opening(sheet: Sheet, document: Letter, family: Family) -> None:
         sheet.y += sheet.step * 3.6
     if family.references == "right":
         column = sheet.left + sheet.width * 0.62
-        sheet.y = max(sheet.y, pairs(sheet, listed, (column, sheet.right - column), top, "left"))
+        start = sheet.y if family.address == "right" else top
+        sheet.y = max(sheet.y, pairs(sheet, listed, (column, sheet.right - column), start, "left"))
     elif family.references == "date line":
         sheet.canvas.value("letter_date", document.references["letter_date"], (sheet.right, sheet.y), sheet.look, "right")
         sheet.y = pairs(sheet, listed[1:], (sheet.left, sheet.width * 0.5), sheet.y, "inline") + sheet.step * 0.4

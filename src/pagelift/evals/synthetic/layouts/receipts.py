@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from pagelift.evals.synthetic.content.receipt import Receipt
+from pagelift.evals.synthetic.layouts.mixed import mixed
 from pagelift.evals.synthetic.layouts.sheet import Arrangement, Fact, Sheet, new_sheet, pairs
 from pagelift.evals.synthetic.layouts.tables import Table, TableStyle, draw_table
 from pagelift.evals.synthetic.paint import Align, Look, wrapped
@@ -13,7 +14,8 @@ from pagelift.evals.synthetic.pdf import BLACK
 from pagelift.evals.synthetic.scene import Printed, Scene
 from pagelift.evals.synthetic.splits import Split
 
-Items = Literal["one line", "count first", "two lines", "table"]
+Items = Literal["one line", "count first", "two lines", "always two lines", "count below", "table"]
+"""How items stand: the amount below the name for several pieces, or always; or the count and the price below name and amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Family:
     facts_last: bool
 
 
-FAMILIES: tuple[Family, ...] = (
+_NAMED: tuple[Family, ...] = (
     Family("roll", "train", "center", "inline", "two lines", "-", False),
     Family("till", "train", "left", "left", "count first", "=", False),
     Family("market", "train", "center", "spread", "one line", "-", True),
@@ -39,6 +41,17 @@ FAMILIES: tuple[Family, ...] = (
     Family("corner", "test", "center", "spread", "count first", "-", False),
     Family("pharmacy", "test", "left", "inline", "table", "=", True),
     Family("forecourt", "test", "center", "left", "two lines", "", True),
+)
+FAMILIES: tuple[Family, ...] = _NAMED + mixed(
+    _NAMED,
+    {
+        "head": ("left", "center", "right"),
+        "meta": get_args(Arrangement),
+        "items": get_args(Items),
+        "divider": ("-", "=", "*", "_", ".", "~", "#", ""),
+        "facts_last": (True, False),
+    },
+    50,
 )
 
 
@@ -80,8 +93,7 @@ def draw_receipt(sheet: Sheet, document: Receipt, family: Family) -> None:
 
 
 def _shop(sheet: Sheet, document: Receipt, family: Family) -> None:
-    center = family.head == "center"
-    x: float = (sheet.left + sheet.right) / 2 if center else sheet.left
+    x: float = {"left": sheet.left, "center": (sheet.left + sheet.right) / 2, "right": sheet.right}[family.head]
     look = sheet.look.bold().sized(1.3)
     name = wrapped(document.shop.name, sheet.width, look)
     sheet.canvas.value("seller", name, (x, sheet.y), look, family.head)
@@ -92,7 +104,7 @@ def _shop(sheet: Sheet, document: Receipt, family: Family) -> None:
     for tag, value in document.contact.items():
         label = sheet.scene.label(tag) + (sheet.colon or ":")
         width = sheet.look.width(f"{label}  {value.text}")
-        start = x - width / 2 if center else x
+        start = x - width * {"left": 0.0, "center": 0.5, "right": 1.0}[family.head]
         box = sheet.canvas.text(label, start, sheet.y, sheet.look)
         sheet.canvas.value(tag, value, (box.x1 + sheet.look.width("  "), sheet.y), sheet.look)
         sheet.y += sheet.step
@@ -137,12 +149,16 @@ def _items(sheet: Sheet, document: Receipt, family: Family) -> None:
             box = _cell(sheet, index, "quantity", cells["quantity"], start)
             start = box + sheet.look.width("   ")
         _cell(sheet, index, "item", cells["item"], start)
-        if family.items == "two lines" and cells["quantity"].data != 1:
+        several = cells["quantity"].data != 1
+        if family.items == "count below":
+            sheet.canvas.value(f"items/{index}/amount", cells["amount"], (sheet.right, sheet.y), sheet.look, "right")
+        if family.items == "always two lines" or (several and family.items in ("two lines", "count below")):
             sheet.y += sheet.step
             end = _cell(sheet, index, "quantity", cells["quantity"], sheet.left + sheet.look.size * 2)
             end = sheet.canvas.text("x", end + sheet.look.width(" "), sheet.y, sheet.look).x1
             _cell(sheet, index, "unit_price", cells["unit_price"], end + sheet.look.width(" "))
-        sheet.canvas.value(f"items/{index}/amount", cells["amount"], (sheet.right, sheet.y), sheet.look, "right")
+        if family.items != "count below":
+            sheet.canvas.value(f"items/{index}/amount", cells["amount"], (sheet.right, sheet.y), sheet.look, "right")
         sheet.y += sheet.step
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from itertools import product
+from typing import Literal, get_args
 
 from pagelift.evals.synthetic.content.statement import Statement
 from pagelift.evals.synthetic.layouts.heads import Letterhead, addresses, footer, letterhead, sender_line
+from pagelift.evals.synthetic.layouts.mixed import mixed
 from pagelift.evals.synthetic.layouts.sheet import Arrangement, Fact, Sheet, pairs
-from pagelift.evals.synthetic.layouts.tables import Table, TableStyle, draw_table
+from pagelift.evals.synthetic.layouts.tables import TABLE_STYLES, Table, TableStyle, draw_table
 from pagelift.evals.synthetic.scene import Printed
 from pagelift.evals.synthetic.splits import Split
 
@@ -32,7 +34,7 @@ class Family:
     table: TableStyle
 
 
-FAMILIES: tuple[Family, ...] = (
+_NAMED: tuple[Family, ...] = (
     Family("branch", "train", "left", "left", "range", ("around", "spread"), True, False, TableStyle("rows")),
     Family("savings", "train", "band", "grid", "two", ("top", "columns"), False, True, TableStyle("grid")),
     Family("direct", "train", "logo", "inline", "range", ("top", "grid"), True, True, TableStyle("stripes")),
@@ -42,6 +44,19 @@ FAMILIES: tuple[Family, ...] = (
     Family("mutual", "test", "split", "inline", "two", ("around", "spread"), False, True, TableStyle("stripes", True)),
     Family("private", "test", "left", "grid", "range", ("bottom", "grid"), True, True, TableStyle("head")),
     Family("postal", "test", "band", "left", "two", ("top", "leader"), True, False, TableStyle("columns")),
+)
+FAMILIES: tuple[Family, ...] = _NAMED + mixed(
+    _NAMED,
+    {
+        "head": get_args(Letterhead)[:-1],
+        "account": get_args(Arrangement),
+        "period": ("two", "range"),
+        "summary": tuple(product(get_args(Summary), get_args(Arrangement))),
+        "signed": (True, False, False),
+        "balances": (True, False),
+        "table": TABLE_STYLES,
+    },
+    50,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from pagelift.core import Box
 from pagelift.evals.synthetic.layouts.sheet import Sheet
@@ -23,6 +23,11 @@ class TableStyle:
     lines: Lines
     filled: bool = False
     numbers: Align = "right"
+
+
+TABLE_STYLES = tuple(
+    TableStyle(lines, filled, numbers) for lines in get_args(Lines) for filled in (False, True) for numbers in ("right", "right", "center")
+)
 
 
 @dataclass(slots=True)
