@@ -77,8 +77,8 @@ class _Style:
     closed: bool
     required: bool
     date_hint: str
+    everything: bool
     opaque_count: int = 0
-    everything: bool = False
 
 
 def make_task(content: Content, rng: Random, split: Split, german: bool, date_hint: str, everything: bool = False) -> Task:
@@ -86,8 +86,7 @@ def make_task(content: Content, rng: Random, split: Split, german: bool, date_hi
 
     everything: ask for all flat values that are printed instead of some, and for more that are not.
     """
-    style = _new_style(content, rng, split, german, date_hint)
-    style.everything = everything
+    style = _new_style(content, rng, split, german, date_hint, everything)
     flat = [tag for tag in content.values if "/" not in tag]
     arrays = sorted({tag.split("/")[0] for tag in content.values if "/" in tag})
     asked = rng.sample(flat, len(flat) if everything else rng.randint(min(3, len(flat)), min(14, len(flat))))
@@ -114,7 +113,7 @@ def make_task(content: Content, rng: Random, split: Split, german: bool, date_hi
     return task
 
 
-def _new_style(content: Content, rng: Random, split: Split, german: bool, date_hint: str) -> _Style:
+def _new_style(content: Content, rng: Random, split: Split, german: bool, date_hint: str, everything: bool) -> _Style:
     keys: Sequence[KeyStyle] = ("snake",) * 9 + ("camel",) * 4 + ("title",) + ("opaque",) * 2 + ("german",) * (12 if german else 2)
     return _Style(
         rng,
@@ -127,6 +126,7 @@ def _new_style(content: Content, rng: Random, split: Split, german: bool, date_h
         rng.random() < 0.4,
         rng.random() < 0.5,
         date_hint,
+        everything,
     )
 
 

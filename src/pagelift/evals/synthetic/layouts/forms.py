@@ -99,10 +99,9 @@ def _fields(sheet: Sheet, facts: list[Fact], family: Family) -> None:
         ]
         sheet.y = max(below)
         return
-    columns = family.columns
     widest = max(sheet.label_look.width(fact.label + sheet.colon) for fact in facts)
     room = widest * {"table": 2.5, "cells": 0.8}.get(family.fields, 1.0) + look.size
-    columns = max(1, min(columns, int(sheet.width / room)))
+    columns = max(1, min(family.columns, int(sheet.width / room)))
     for start in range(0, len(facts), columns):
         row = facts[start : start + columns]
         cell = sheet.width / columns
