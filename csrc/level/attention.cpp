@@ -310,7 +310,7 @@ void attention(const AttentionJob& job, float* scratch) {
   float* scores = memory + kQueries * keys;
   float* worth = scores + 2 * kQueryTile * kSpan;
   const Work work{job, keys, values, memory, scores, uses_tiles(job) ? scores + kQueryTile * kSpan : scores, (uint16_t*)(worth + 2 * kSpan), worth};
-  if (uses_tiles(job)) amx_begin();
+  if (uses_tiles(job)) amx_begin(job.rows, keys);
   take_queries(work);
   int64_t tokens = 0;
   for (int64_t r = 0; r < job.rows; ++r) {

@@ -15,10 +15,15 @@ namespace {
 constexpr bool kHasTiles = true;
 constexpr int64_t kTile = 512;  // bf16 values in a tile of 16 rows of 64 bytes
 
-// All tiles whole.
-inline void amx_begin() {
-  static constexpr TileConfig whole = {.row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
-  configure_tiles(whole);
+constexpr bool is_narrow(int64_t width) { return width <= 96; }
+
+// For products of so many rows at a time. Tiles of sums and queries hold no more than there are, since a product takes as long as it
+// has rows: a token alone has 4 in each head of keys.
+inline void amx_begin(int64_t rows, int64_t width) {
+  TileConfig config = {.row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+  if (rows < 16 && !is_narrow(width))
+    for (int tile = 0; tile < 5; ++tile) config.rows[tile] = (uint8_t)rows;
+  configure_tiles(config);
 }
 inline void amx_end() { release_tiles(); }
 
@@ -95,7 +100,7 @@ inline void amx_scores_narrow(const uint16_t* q, const uint8_t* const* keys, int
 
 // scores (16 or 32 rows, kSpan) for the first `most` keys of a span, and some more.
 inline void amx_scores(const uint16_t* q, bool two, int64_t width, const uint8_t* const* keys, int64_t most, float* scores) {
-  if (width <= 96) {
+  if (is_narrow(width)) {
     const auto narrow = width == 32 ? amx_scores_narrow<32> : width == 64 ? amx_scores_narrow<64> : amx_scores_narrow<96>;
     narrow(q, keys, most, scores);
     if (two) narrow(q + 16 * width, keys, most, scores + 16 * kSpan);
@@ -152,7 +157,7 @@ inline void amx_values(const uint16_t* weights, int64_t rows, const uint8_t* con
 #else
 
 constexpr bool kHasTiles = false;
-inline void amx_begin() {}
+inline void amx_begin(int64_t, int64_t) {}
 inline void amx_end() {}
 inline void amx_scores(const uint16_t*, bool, int64_t, const uint8_t* const*, int64_t, float*) {}
 inline void amx_values(const uint16_t*, int64_t, const uint8_t* const*, int64_t, int64_t, float*) {}

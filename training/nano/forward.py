@@ -111,9 +111,9 @@ def delta_net(module: Any, x: Tensor) -> Tensor:
     batch, length, _ = x.shape
     z = module.in_proj_z(x).view(batch, length, -1, module.head_v_dim)
     mixed = module.in_proj_qkv(x)
-    weight = module.conv1d.weight.squeeze(1).to(mixed.dtype)  # (C, kernel)
-    padded = F.pad(mixed, (0, 0, weight.shape[1] - 1, 0))
-    mixed = F.silu(sum(padded[:, k : k + length] * weight[:, k] for k in range(weight.shape[1])))
+    weight = module.conv1d.weight.squeeze(1).to(mixed.dtype).T.contiguous()  # (kernel, C)
+    padded = F.pad(mixed, (0, 0, len(weight) - 1, 0))
+    mixed = F.silu(sum(padded[:, k : k + length] * row for k, row in enumerate(weight.unbind())))
     q, k, v = (
         part.view(batch, length, -1, width)
         for part, width in zip(
@@ -163,8 +163,10 @@ def delta_rule(q: Tensor, k: Tensor, v: Tensor, decay: Tensor, beta: Tensor) -> 
         end = total[..., -1].exp()[..., None, None]
         state = q.new_zeros(batch, heads, width, v.shape[-1])
         out = []
-        for n in range(count):
-            new = fresh[:, :, n] - against[:, :, n] @ state
-            out.append(asked[:, :, n] @ state + weights[:, :, n] @ new)
-            state = state * end[:, :, n] + kept[:, :, n] @ new
+        # the gradient of unbind is one stack, where that of an index fills a tensor of all chunks for each of them
+        steps = (x.unbind(2) for x in (fresh, against, asked, weights, kept, end))
+        for own, old, asking, weight, keeping, fading in zip(*steps, strict=True):
+            new = own - old @ state
+            out.append(asking @ state + weight @ new)
+            state = state * fading + keeping @ new
         return torch.stack(out, 2).reshape(batch, heads, count * CHUNK, -1)[:, :, :length].transpose(1, 2)
