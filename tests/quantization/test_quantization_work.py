@@ -74,5 +74,16 @@ def test_the_whole_job_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> 
     assert told.count("block scores: about 1 min left, 1 h 1 min for the whole job, after 30 s") == 1
 
 
+def test_a_log_is_told_every_five_minutes(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with StageBar(clock) as bar:
+        bar.begin([("rounding", {"run": 36_000})])
+        bar.stage("rounding", {"run": 36_000})
+        for _ in range(60):
+            clock.now += 60
+            bar.advance("run", 60)
+    assert " ".join(capsys.readouterr().err.split()).count("rounding: about") == 11  # after 1, 4, 10, 16, ... 58 minutes
+
+
 def test_durations() -> None:
     assert [duration(seconds) for seconds in (4.4, 60, 3599, 7260)] == ["4 s", "1 min", "59 min", "2 h 1 min"]

@@ -24,6 +24,8 @@ PATIENCE_S = 300.0
 """So long the first estimate waits until work of each kind was seen."""
 TOLD_AGAIN = 3
 """It is told again when so many times as long has passed."""
+SILENCE_S = 300.0
+"""Where no bar is seen, it is told again after so long at the latest."""
 
 
 def run(job: Job, backend: str = "auto", plot: Path | None = None, arguments: Sequence[str] = ()) -> ExitCode:
@@ -104,6 +106,8 @@ class StageBar:
         spent = self._clock() - self._start
         if spent > self._next_s and (self._forecast.is_founded or spent > PATIENCE_S):
             self._next_s = TOLD_AGAIN * spent
+            if not self._bar.console.is_terminal:
+                self._next_s = min(self._next_s, spent + SILENCE_S)
             self._bar.console.print(f"{self._name}: about {left}, after {duration(spent)}")
 
 
